@@ -1,4 +1,4 @@
-"""The small gateways in memory: bells, bucket, unavailable offerings."""
+"""The small gateways in memory: bells, bucket, unavailable offerings, the register of members."""
 
 import gzip
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ from joinery.gateways.memory.bucket import sealed
 from joinery.gateways.memory.unavailable import LONGEST_MARK
 from joinery.objects.commitments import PaidFor
 from joinery.objects.errors import NotFoundError
+from joinery.objects.member import Member
 from joinery.objects.snapshot import shortages
 from joinery.objects.snapshot.offerings import OfferingKey
 from joinery.objects.snapshot.shortages import Shortage
@@ -69,6 +70,11 @@ class InMemoryStore:
     documents: dict[str, bytes] = field(default_factory=dict)
     stored: Catalog | None = None
     stored_paid_for: PaidFor | None = None
+    member: str = ""
+
+    def of_member(self, cluster: str) -> "InMemoryStore":
+        """The same documents for a member, whose records are its own."""
+        return InMemoryStore(self.documents, self.stored, self.stored_paid_for, cluster)
 
     def catalog(self) -> Catalog:
         if self.stored is None:
@@ -87,7 +93,7 @@ class InMemoryStore:
         self.stored_paid_for = document
 
     def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
-        key, document = sealed(controller, now, decision)
+        key, document = sealed(controller, now, decision, member=self.member)
         self.documents[key] = document
         return key
 
@@ -112,3 +118,25 @@ class InMemoryUnavailableOfferings:
     def forget(self, pools: Iterable[OfferingKey]) -> None:
         for pool in shortages.refuted(self.shortages, pools):
             del self.shortages[pool]
+
+
+@dataclass
+class InMemoryRegister:
+    """Implements ``Register``. ``reads``: the clusters that were asked for, in order."""
+
+    members: dict[str, Member] = field(default_factory=dict)
+    reads: list[str] = field(default_factory=list)
+
+    def get(self, cluster: str) -> Member | None:
+        self.reads.append(cluster)
+        return self.members.get(cluster)
+
+    def all(self) -> tuple[Member, ...]:
+        self.reads.append("*")
+        return tuple(self.members.values())
+
+    def put(self, member: Member) -> None:
+        self.members[member.cluster] = member
+
+    def remove(self, cluster: str) -> None:
+        self.members.pop(cluster, None)

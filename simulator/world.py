@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from joinery.gateways.bundles import Gateways, InstallerGateways
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.kubernetes.gateway import Event
-from joinery.gateways.memory.unavailable import RememberedRefusals
+from joinery.gateways.memory.unavailable import RememberedRefusals, UnavailableOfferings, UnavailableToMember
 from joinery.objects.karpenter.labels import REPORTER
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.default_spreads import SpreadFiller
-from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
+from simulator.aws import InMemoryDoorbell, InMemoryRegister, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
 from simulator.cloud.account import InMemoryAccount
 from simulator.cloud.cloud import InMemoryCloud
@@ -33,18 +33,27 @@ _installed: list["World"] = []
 class World:
     """Everything that a controller can reach, in memory. Two worlds of one seed behave alike."""
 
-    def __init__(self, seed: int = 0, *, catalog: Catalog | None = None, start: datetime = START) -> None:
-        self.seed = seed
-        self.clock = Clock(start)
+    def __init__(
+        self, seed: int = 0, *, catalog: Catalog | None = None, start: datetime = START, home: "World | None" = None,
+        name: str = CLUSTER,
+    ) -> None:  # fmt: skip
+        """``home``: the world whose stack serves this one as a member; they share the clock, the bucket and the table.
+        ``name``: the cluster's.
+        """
+        self.seed, self.name = seed, name
+        self.clock: Clock = home.clock if home else Clock(start)
         self.cluster = InMemoryCluster(self.clock, seed=seed)
         self.recorder = InMemoryRecorder(self.clock, self.cluster)
-        self.cloud = InMemoryCloud(self.clock, catalog or market(), cluster=CLUSTER)
+        self.cloud = InMemoryCloud(self.clock, catalog or market(), cluster=name)
         self.doorbell = InMemoryDoorbell(self.clock)
-        self.store = InMemoryStore()
-        self.unavailable = InMemoryUnavailableOfferings()
+        self.store: InMemoryStore = home.store.of_member(name) if home else InMemoryStore()
+        self.unavailable: UnavailableOfferings = (
+            UnavailableToMember(home.unavailable, name) if home else InMemoryUnavailableOfferings()
+        )
+        self.register: InMemoryRegister = home.register if home else InMemoryRegister()
         self.refusals = RememberedRefusals()
         self.store.put_catalog(self.cloud.catalog())
-        self.account = InMemoryAccount(CLUSTER, now=self.clock.now)
+        self.account = InMemoryAccount(name, now=self.clock.now)
         self.objects = InMemoryObjects()
         #: What charges the calls of gateways. Without it they take no time.
         self.latency: Latency | None = None
@@ -87,11 +96,17 @@ class World:
 
 def gateways(settings: Settings) -> Gateways:
     """What ``JOINERY_GATEWAYS=simulator.world:gateways`` names:
-    the gateways of the installed world, or of a new one.
+    the gateways of the installed world, or of a new one. Of several, the one of that cluster's name.
     """
-    world = _current()
+    named = (world for world in reversed(_installed) if world.name == settings.cluster)
+    world = next(named, _current())
     world.cluster.spreads = SpreadFiller(settings.default_spread)
     return world.gateways
+
+
+def register(settings: Settings) -> InMemoryRegister:
+    """Which members the installed world has."""
+    return _current().register
 
 
 def now() -> datetime:

@@ -15,4 +15,5 @@ from joinery.controllers.telemetry import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return bootstrap.dispatcher("catalog").sweep(lambda: bootstrap.catalog().reconcile())
+    door = bootstrap.door("catalog")
+    return door.dispatcher.sweep(lambda: bootstrap.catalog(door).reconcile())

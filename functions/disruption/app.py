@@ -16,7 +16,5 @@ from joinery.gateways.doorbell.gateway import Bell
 @logger.inject_lambda_context(clear_state=True)
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    invocation = bootstrap.invocation(context)
-    return bootstrap.dispatcher("disruption").answer(
-        event, Bell.DISRUPTION, lambda: bootstrap.disruption().reconcile(invocation)
-    )
+    invocation, door = bootstrap.invocation(context), bootstrap.door("disruption", event)
+    return door.dispatcher.answer(event, Bell.DISRUPTION, lambda: bootstrap.disruption(door).reconcile(invocation))

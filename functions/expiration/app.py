@@ -15,5 +15,5 @@ from joinery.controllers.telemetry import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    invocation = bootstrap.invocation(context)
-    return bootstrap.dispatcher("expiration").sweep(lambda: bootstrap.expiration().reconcile(invocation))
+    invocation, door = bootstrap.invocation(context), bootstrap.door("expiration", event)
+    return door.dispatcher.sweep(lambda: bootstrap.expiration(door).reconcile(invocation))

@@ -18,5 +18,6 @@ from joinery.decisions.interruption.notice import parse
 @logger.inject_lambda_context(clear_state=True)
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    invocation, door = bootstrap.invocation(context), bootstrap.dispatcher("interruption")
-    return door.deliver(event, parse, lambda notices: bootstrap.interruption().reconcile(notices, invocation))
+    invocation, door = bootstrap.invocation(context), bootstrap.door("interruption", event)
+    controller = bootstrap.interruption
+    return door.dispatcher.deliver(event, parse, lambda notices: controller(door).reconcile(notices, invocation))

@@ -16,6 +16,5 @@ from joinery.gateways.doorbell.gateway import Bell
 @logger.inject_lambda_context(clear_state=True)
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    invocation = bootstrap.invocation(context)
-    door = bootstrap.provisioning
-    return bootstrap.dispatcher("provisioning").answer(event, Bell.PROVISIONING, lambda: door().reconcile(invocation))
+    invocation, door = bootstrap.invocation(context), bootstrap.door("provisioning", event)
+    return door.dispatcher.answer(event, Bell.PROVISIONING, lambda: bootstrap.provisioning(door).reconcile(invocation))

@@ -1,24 +1,32 @@
-"""What the functions are made of: the only place of theirs that constructs adapters and reads the environment.
+"""What the functions are made of: the only place of theirs that constructs adapters and reads the environment, and that
+knows of several clusters.
 
-One cached function a controller: a cold start builds what its door needs and nothing else, a warm one builds nothing.
-Every import is inside the function that needs it, because what a door does not import it does not pay for.
+One controller a door: a cold start builds what its door needs and nothing else, a warm one builds nothing. Every import
+is inside the function that needs it, because what a door does not import it does not pay for.
 
 ``JOINERY_GATEWAYS`` names what builds the gateways: the real ones here, or the simulator's.
 """
 
 import gc
 import os
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from joinery.gateways import process
 from joinery.objects import settings as settings_module
+from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.member import Member
 from joinery.objects.settings import Settings
 
 if TYPE_CHECKING:
+    from boto3.session import Session
+
     from joinery.controllers.acting.invocation import Invocation
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.disruption import DisruptionController
@@ -35,100 +43,256 @@ if TYPE_CHECKING:
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.kubernetes.gateway import Objects, Recorder
     from joinery.gateways.memory.bucket import Store
+    from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
+    from joinery.gateways.memory.register import Register
+    from joinery.gateways.memory.s3 import S3Store
     from joinery.gateways.memory.unavailable import RefusedRequests, UnavailableOfferings
 
-#: The gateways of Lambda.
+#: What stands for the gateways of Lambda.
 AWS = "joinery.bootstrap:aws"
+#: How many members a function keeps warm at most.
+MOST_WARM = 50
+T = TypeVar("T")
 
 # Garbage is looked for after so many new objects. Python's 700 would look at all modules again while the next load: a
 # tenth of a cold start.
 gc.set_threshold(200_000)
 
 
+class Door:
+    """One function's work for one cluster. Each part is made when it is first used, and kept until something else is
+    chosen for the cluster.
+
+    ``cluster``: a member of the stack; without one it is the stack's own. A member's is read again at the start of each
+    run, and the stack's own is in the environment.
+    """
+
+    def __init__(self, name: str, cluster: str = "") -> None:
+        self.name, self.cluster = name, cluster
+        self._registered: Member | None = None
+
+    def in_force(self) -> Settings | None:
+        """The settings for the run that begins; None for a cluster that nobody has registered."""
+        if self.cluster:
+            registered = _register().get(self.cluster)
+            if registered != self._registered:
+                self._forget()
+            self._registered = registered
+            if registered is None:
+                return None
+        _choose_metrics(self.settings)
+        return self.settings
+
+    @cached_property
+    def settings(self) -> Settings:
+        """With everything that the door needs, over the real gateways. Raises ``ConfigurationError``."""
+        if not self.cluster:
+            config = settings_module.read(os.environ, self.name)
+            return config.check(self.name) if config.gateways == AWS else config
+        if self._registered is None:
+            raise NotFoundError(f"cluster {self.cluster} is not registered")
+        return settings_module.of_member(door(self.name).settings, self._registered, self.name)
+
+    @cached_property
+    def dispatcher(self) -> "Dispatcher":
+        """How it answers what woke it."""
+        from joinery.controllers.triggers.dispatcher import Dispatcher
+
+        return Dispatcher(self.doorbell, self.in_force, now=_clock(), member=self.cluster)
+
+    @cached_property
+    def doorbell(self) -> "Doorbell":
+        """The doorbell alone: the webhook must not import five other gateways to ring one."""
+        own = door(self.name).settings
+        # A member's bells ring before anybody has read what was chosen for it.
+        config = replace(own, cluster=self.cluster) if self.cluster else own
+        return _sqs(config) if config.gateways == AWS else _built(config).doorbell
+
+    @cached_property
+    def gateways(self) -> "Gateways":
+        """What its controller reads and acts through. This is the only place that asks for ``observe`` mode.
+
+        Raises ``ImportError`` if the dotted path in the settings leads nowhere.
+        """
+        config = self.settings
+        gateways = self._aws() if config.gateways == AWS else _built(config)
+        if not config.observing:
+            return gateways
+        from joinery.gateways.observing import read_only
+
+        return read_only(gateways)
+
+    def made(self, make: Callable[[], T]) -> T:
+        """What the door has only one of: its controller."""
+        if "_controller" not in vars(self):
+            vars(self)["_controller"] = make()
+        controller: T = vars(self)["_controller"]
+        return controller
+
+    def _forget(self) -> None:
+        """Something else was chosen, so everything is made anew, but for what does not depend on it."""
+        for name in ("settings", "gateways", "_controller"):
+            vars(self).pop(name, None)
+
+    def _aws(self) -> "Gateways":
+        """The real gateways. Nothing is imported, opened or asked before it is first used.
+
+        What is the stack's is asked as the function itself; what is a member's, as the member's role for it.
+        """
+        from joinery.gateways.bundles import Gateways
+        from joinery.gateways.workers import MOST_WORKERS, Threads
+
+        config, session, member = self.settings, self._session(), self.cluster
+        cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config, session)))
+        return Gateways(
+            cluster=cluster,
+            recorder=cast("Recorder", _Deferred(lambda: _recorder(cluster))),
+            cloud=cast("Cloud", _Deferred(lambda: _ec2(config, session))),
+            doorbell=self.doorbell,
+            store=cast("Store", _Deferred(lambda: _s3(config, member))),
+            unavailable=cast("UnavailableOfferings", _Deferred(lambda: _unavailable(config, member))),
+            workers=Threads(MOST_WORKERS),
+            refusals=cast("RefusedRequests", _Deferred(lambda: _refusals(config, member))),
+        )
+
+    def _session(self) -> "Callable[[], Session] | None":
+        """A session of the member's role for this function; None for the function's own. Raises
+        ``ConfigurationError`` where the member has none.
+        """
+        if not self.cluster or self._registered is None:
+            return None
+        role = self._registered.roles.get(self.name, "")
+        if not role:
+            raise ConfigurationError(f"cluster {self.cluster} has no role for {self.name}")
+        region = self.settings.region
+        return cache(lambda: _assumed(role, region, self.name))
+
+
+class Members:
+    """The members' doors of one function that are kept warm: those that were used last.
+
+    ``most``: how many at most. Fewer are kept where the process runs out of memory: a cluster that is kept takes what
+    its objects take. The stack's own door is not among them, and is always kept.
+    """
+
+    def __init__(self, name: str, most: int = MOST_WARM) -> None:
+        self._name, self._most = name, most
+        self._doors: OrderedDict[str, Door] = OrderedDict()
+
+    def door(self, cluster: str) -> Door:
+        """The member's door, which is the one that was used last from now on."""
+        found = self._doors.pop(cluster, None) or Door(self._name, cluster)
+        while len(self._doors) >= self._most:
+            self._doors.popitem(last=False)
+        if self._doors and process.is_full():
+            self._doors.popitem(last=False)
+            gc.collect()
+        self._doors[cluster] = found
+        return found
+
+    @property
+    def warm(self) -> tuple[str, ...]:
+        """The clusters that are kept, the one used last at the end."""
+        return tuple(self._doors)
+
+
+def door(name: str, event: Mapping[str, Any] | None = None) -> Door:
+    """The door of a function for the cluster that an event is for. Without an event, of the stack's own cluster.
+
+    Of a batch that is for several, the others' bells are rung again, so that none waits for another's run.
+    """
+    own = _own(name)
+    if not event or not own.settings.has_members:
+        return own
+    from joinery.controllers.triggers.clusters import clusters_of
+
+    first, *others = (_of(own, cluster) for cluster in clusters_of(event, own.settings.cluster))
+    for other in others:
+        _ring_again(other)
+    return first
+
+
+def _of(own: Door, cluster: str) -> Door:
+    return own if cluster == own.settings.cluster else _members(own.name).door(cluster)
+
+
+def _ring_again(other: Door) -> None:
+    from joinery.gateways.doorbell.gateway import Bell
+
+    other.doorbell.ring(Bell(other.name))
+
+
 @cache
-def settings(door: str = "") -> Settings:
-    """The environment's settings; for a door over the real gateways, with everything it needs."""
-    config = settings_module.read(os.environ, door)
-    return config.check(door) if door and config.gateways == AWS else config
+def _own(name: str) -> Door:
+    return Door(name)
+
+
+@cache
+def _members(name: str) -> Members:
+    return Members(name)
+
+
+def provisioning(this: Door) -> "ProvisioningController":
+    from joinery.controllers.provisioning import ProvisioningController
+
+    return this.made(lambda: ProvisioningController(this.gateways, this.settings))
+
+
+def interruption(this: Door) -> "InterruptionController":
+    from joinery.controllers.interruption import InterruptionController
+    from joinery.objects.policies import Rebalance
+
+    rebalance = Rebalance(this.settings.rebalance)
+    return this.made(lambda: InterruptionController(this.gateways, rebalance, now=_clock()))
+
+
+def expiration(this: Door) -> "ExpirationController":
+    from joinery.controllers.expiration import ExpirationController
+
+    obeys_budgets = this.settings.expiration_obeys_budgets
+    return this.made(lambda: ExpirationController(this.gateways, obeys_budgets=obeys_budgets))
+
+
+def disruption(this: Door) -> "DisruptionController":
+    from joinery.controllers.disruption import DisruptionController
+
+    return this.made(lambda: DisruptionController(this.gateways, this.settings))
+
+
+def lifecycle(this: Door) -> "LifecycleController":
+    from joinery.controllers.lifecycle import LifecycleController
+
+    return this.made(lambda: LifecycleController(this.gateways, this.settings))
+
+
+def catalog(this: Door) -> "CatalogController":
+    from joinery.controllers.catalog import CatalogController
+
+    return this.made(lambda: CatalogController(this.gateways, _now, this.settings.commitment_share))
 
 
 @cache
 def webhook() -> "WebhookController":
     from joinery.controllers.webhook import WebhookController
 
-    config = settings("webhook")
-    return WebhookController(_doorbell(), _tokens(config), now=_clock(), enabled=config.enabled)
-
-
-@cache
-def provisioning() -> "ProvisioningController":
-    from joinery.controllers.provisioning import ProvisioningController
-
-    return ProvisioningController(_gateways_for("provisioning"), settings("provisioning"))
-
-
-@cache
-def interruption() -> "InterruptionController":
-    from joinery.controllers.interruption import InterruptionController
-    from joinery.objects.policies import Rebalance
-
-    rebalance = Rebalance(settings("interruption").rebalance)
-    return InterruptionController(_gateways_for("interruption"), rebalance, now=_clock())
-
-
-@cache
-def expiration() -> "ExpirationController":
-    from joinery.controllers.expiration import ExpirationController
-
-    obeys_budgets = settings("expiration").expiration_obeys_budgets
-    return ExpirationController(_gateways_for("expiration"), obeys_budgets=obeys_budgets)
-
-
-@cache
-def disruption() -> "DisruptionController":
-    from joinery.controllers.disruption import DisruptionController
-
-    _choose_metrics()
-    return DisruptionController(_gateways_for("disruption"), settings("disruption"))
-
-
-@cache
-def lifecycle() -> "LifecycleController":
-    from joinery.controllers.lifecycle import LifecycleController
-
-    _choose_metrics()
-    return LifecycleController(_gateways_for("lifecycle"), settings("lifecycle"))
-
-
-@cache
-def catalog() -> "CatalogController":
-    from joinery.controllers.catalog import CatalogController
-
-    return CatalogController(_gateways_for("catalog"), _now, settings("catalog").commitment_share)
+    own = door("webhook")
+    return WebhookController(own.doorbell, _tokens(own.settings), now=_clock(), enabled=own.settings.enabled)
 
 
 @cache
 def installer() -> "InstallerController":
     from joinery.controllers.installer.controller import InstallerController
 
-    config = settings("installer")
+    config = door("installer").settings
     gateways = _installer_gateways(config)
     return InstallerController(gateways, config.cluster, has_access_entries=config.access_entries)
 
 
-@cache
-def dispatcher(door: str) -> "Dispatcher":
-    """How a door other than the webhook answers what woke it."""
-    from joinery.controllers.triggers.dispatcher import Dispatcher
-
-    return Dispatcher(_doorbell(), settings(door), now=_clock())
-
-
-def _choose_metrics() -> None:
+def _choose_metrics(config: Settings) -> None:
     from joinery.controllers.telemetry import metrics
     from joinery.objects.policies import MetricsDetail
 
-    metrics.with_node_pools = settings().metrics == MetricsDetail.NODE_POOLS
+    metrics.with_node_pools = config.metrics == MetricsDetail.NODE_POOLS
 
 
 def invocation(context: Any) -> "Invocation":
@@ -138,42 +302,28 @@ def invocation(context: Any) -> "Invocation":
     return Invocation(context.aws_request_id, lambda: context.get_remaining_time_in_millis() / 1000)
 
 
-def _gateways_for(door: str) -> "Gateways":
-    """What a door's controller reads and acts through. Raises ``ConfigurationError`` if the door lacks a setting.
-
-    This is the only place that asks for ``observe`` mode.
-    """
-    if not settings(door).observing:
-        return gateways()
-    from joinery.gateways.observing import read_only
-
-    return read_only(gateways())
+def _built(config: Settings) -> "Gateways":
+    """The gateways that the dotted path in the settings makes. Raises ``ImportError`` if it leads nowhere."""
+    module, _, name = config.gateways.partition(":")
+    build: Callable[[Settings], Gateways] = getattr(import_module(module), name)
+    return build(config)
 
 
 @cache
-def gateways() -> "Gateways":
-    """The six gateways, from the dotted path in the settings. Raises ``ImportError`` if the path leads nowhere."""
-    module, _, name = settings().gateways.partition(":")
-    build: Callable[[Settings], Gateways] = getattr(import_module(module), name)
-    return build(settings())
+def _register() -> "Register":
+    """Which members there are: in the table, or in the simulator, where it is beside its gateways."""
+    config = settings_module.read(os.environ)
+    if config.gateways != AWS:
+        return cast("Register", import_module(config.gateways.partition(":")[0]).register(config))
+    from joinery.gateways.memory.register import DynamoRegister
+
+    return DynamoRegister(config.table, config.region, now=_now)
 
 
-def aws(config: Settings) -> "Gateways":
-    """The real gateways. Nothing is imported, opened or asked before it is first used."""
-    from joinery.gateways.bundles import Gateways
-    from joinery.gateways.workers import MOST_WORKERS, Threads
+def _assumed(role: str, region: str, name: str) -> "Session":
+    from joinery.gateways.credentials import assumed
 
-    cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config)))
-    return Gateways(
-        cluster=cluster,
-        recorder=cast("Recorder", _Deferred(lambda: _recorder(cluster))),
-        cloud=cast("Cloud", _Deferred(lambda: _ec2(config))),
-        doorbell=_doorbell(),
-        store=cast("Store", _Deferred(lambda: _s3(config))),
-        unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(config))),
-        workers=Threads(MOST_WORKERS),
-        refusals=cast("RefusedRequests", _Deferred(lambda: _refusals(config))),
-    )
+    return assumed(role, region, name=name, now=_now)
 
 
 def _installer_gateways(config: Settings) -> "InstallerGateways":
@@ -223,14 +373,15 @@ class _Deferred:
         return self._build()
 
 
-def _kubernetes(config: Settings) -> "KubernetesCluster":
+def _kubernetes(config: Settings, session: "Callable[[], Session] | None") -> "KubernetesCluster":
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.kubernetes.auth import for_eks
     from joinery.gateways.kubernetes.legacy import LegacyApis
     from joinery.gateways.kubernetes.transport import Transport
     from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
-    transport = Transport(for_eks(config.cluster, config.region, now=_now))
+    credentials = (lambda: session().get_credentials()) if session else None
+    transport = Transport(for_eks(config.cluster, config.region, now=_now, credentials=credentials))
     legacy = LegacyApis(transport, EC2NodeClass, default_profile=config.default_instance_profile)
     return KubernetesCluster(
         transport,
@@ -256,7 +407,7 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
     return KubernetesRecorder(cluster.transport, now=_now)
 
 
-def _ec2(config: Settings) -> "Cloud":
+def _ec2(config: Settings, session: "Callable[[], Session] | None") -> "Cloud":
     from joinery.gateways.ec2.adapter import Ec2Cloud
     from joinery.gateways.ec2.instancetypes.capacity import NodeAssumptions
     from joinery.objects.policies import OnDemandPrices
@@ -270,6 +421,7 @@ def _ec2(config: Settings) -> "Cloud":
         prices_are_estimated=config.on_demand_prices == OnDemandPrices.ESTIMATED,
         dry_runs=config.dry_runs,
         assumed=NodeAssumptions.of(config),
+        session=session,
     )
 
 
@@ -280,31 +432,38 @@ def _log_left_out(line: str) -> None:
     logger.warning("left out", extra={REASON: line})
 
 
-def _s3(config: Settings) -> "Store":
+def _s3(config: Settings, member: str) -> "Store":
+    store = _bucket(config.bucket, config.region)
+    return store.of_member(member) if member else store
+
+
+@cache
+def _bucket(name: str, region: str) -> "S3Store":
     from joinery.gateways.memory.s3 import S3Store
 
-    return S3Store(config.bucket, config.region)
+    return S3Store(name, region)
 
 
-def _dynamodb(config: Settings) -> "UnavailableOfferings":
+def _unavailable(config: Settings, member: str) -> "UnavailableOfferings":
+    from joinery.gateways.memory.unavailable import UnavailableToMember
+
+    marks = _table(config.table, config.region)
+    return UnavailableToMember(marks, member) if member else marks
+
+
+@cache
+def _table(name: str, region: str) -> "DynamoUnavailableOfferings":
     from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
 
-    return DynamoUnavailableOfferings(config.table, config.region)
+    return DynamoUnavailableOfferings(name, region)
 
 
-def _refusals(config: Settings) -> "RefusedRequests":
+def _refusals(config: Settings, member: str) -> "RefusedRequests":
     """A door without the table remembers by itself."""
     from joinery.gateways.memory.dynamodb import DynamoRefusals
     from joinery.gateways.memory.unavailable import RememberedRefusals
 
-    return DynamoRefusals(config.table, config.region) if config.table else RememberedRefusals()
-
-
-@cache
-def _doorbell() -> "Doorbell":
-    """The doorbell alone: the webhook must not import five other gateways to ring one."""
-    config = settings()
-    return _sqs(config) if config.gateways == AWS else gateways().doorbell
+    return DynamoRefusals(_table(config.table, config.region), member) if config.table else RememberedRefusals()
 
 
 def _sqs(config: Settings) -> "Doorbell":
@@ -321,7 +480,7 @@ def _tokens(config: Settings) -> "Tokens":
 
 def _clock() -> Callable[[], datetime]:
     """The real one, or that of the simulator, which is beside its gateways."""
-    config = settings()
+    config = settings_module.read(os.environ)
     if config.gateways == AWS:
         return _now
     return cast("Callable[[], datetime]", import_module(config.gateways.partition(":")[0]).now)
@@ -331,10 +490,7 @@ def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the one clock, handed to every adapter
 
 
-_CACHED = (
-    settings, webhook, provisioning, interruption, expiration, disruption, lifecycle, catalog, installer, dispatcher,
-    gateways, _doorbell,
-)  # fmt: skip
+_CACHED = (_own, _members, _register, _bucket, _table, webhook, installer)
 
 
 def reset() -> None:

@@ -98,14 +98,16 @@ def _doors(simulation: Simulation, envelopes: list[Envelope]) -> Mapping[str, Do
     """The doors by their names, each with the gateways that it is given."""
 
     def provision(gateways: Gateways) -> object:
-        controller = ProvisioningController(gateways, bootstrap.settings("provisioning"))
-        return bootstrap.dispatcher("provisioning").answer(
+        controller = ProvisioningController(gateways, bootstrap.door("provisioning").settings)
+        return bootstrap.door("provisioning").dispatcher.answer(
             {}, Bell.PROVISIONING, lambda: controller.reconcile(_invocation())
         )
 
     def live(gateways: Gateways) -> object:
-        controller = LifecycleController(gateways, bootstrap.settings("lifecycle"))
-        return bootstrap.dispatcher("lifecycle").answer({}, Bell.LIFECYCLE, lambda: controller.reconcile(_invocation()))
+        controller = LifecycleController(gateways, bootstrap.door("lifecycle").settings)
+        return bootstrap.door("lifecycle").dispatcher.answer(
+            {}, Bell.LIFECYCLE, lambda: controller.reconcile(_invocation())
+        )
 
     def interrupt(gateways: Gateways) -> object:
         # What fails comes again: the message of the story itself is on its way still.
@@ -116,8 +118,8 @@ def _doors(simulation: Simulation, envelopes: list[Envelope]) -> Mapping[str, Do
         return ExpirationController(gateways).reconcile(_invocation())
 
     def disrupt(gateways: Gateways) -> object:
-        controller = DisruptionController(gateways, bootstrap.settings("disruption"))
-        return bootstrap.dispatcher("disruption").answer(
+        controller = DisruptionController(gateways, bootstrap.door("disruption").settings)
+        return bootstrap.door("disruption").dispatcher.answer(
             {}, Bell.DISRUPTION, lambda: controller.reconcile(_invocation(300.0))
         )
 

@@ -97,7 +97,7 @@ class _Run:
     def __init__(self) -> None:
         self.clock = Clock(START)
         self.doorbell = InMemoryDoorbell(self.clock)
-        self._answering = Dispatcher(self.doorbell, Settings(cluster="blue"), now=self.clock.now)
+        self._answering = Dispatcher(self.doorbell, lambda: Settings(cluster="blue"), now=self.clock.now)
 
     def outcome(
         self, error: Exception | None = None, *, at_the_start: bool = False, bell: Bell = Bell.LIFECYCLE

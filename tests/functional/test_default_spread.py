@@ -52,6 +52,6 @@ def test_a_door_reads_the_setting(stand: Stand, monkeypatch: pytest.MonkeyPatch)
     stand.world.cluster.add(WEB, builders.pod("web", labels={"app": "web"}))
     bootstrap.reset()
     with stand.world.installed():
-        (pod,) = bootstrap.gateways().cluster.snapshot().pods
+        (pod,) = bootstrap.door("provisioning").gateways.cluster.snapshot().pods
     bootstrap.reset()
     assert [one.topology_key for one in pod.spec.topology_spread_constraints] == [keys.ZONE]

@@ -39,7 +39,7 @@ def doorbell() -> InMemoryDoorbell:
 @pytest.fixture
 def dispatcher(doorbell: InMemoryDoorbell) -> Dispatcher:
     """What every door but the webhook answers with."""
-    return Dispatcher(doorbell, Settings(cluster="blue"), now=lambda: START)
+    return Dispatcher(doorbell, lambda: Settings(cluster="blue"), now=lambda: START)
 
 
 Run = Callable[[], dict[str, Any]]
@@ -54,7 +54,7 @@ def bells(*moments: datetime | None) -> dict[str, Any]:
 def test_a_bell_for_later_is_passed_on_until_then(doorbell: InMemoryDoorbell) -> None:
     """Nothing is read, and the chain goes on."""
     clock, runs = doorbell.clock, list[datetime]()
-    dispatcher = Dispatcher(doorbell, Settings(cluster="blue"), now=clock.now)
+    dispatcher = Dispatcher(doorbell, lambda: Settings(cluster="blue"), now=clock.now)
     doorbell.ring(Bell.LIFECYCLE, START + timedelta(seconds=12))
 
     def run() -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_a_bell_for_later_is_passed_on_until_then(doorbell: InMemoryDoorbell) ->
 def test_a_bell_is_not_passed_on_for_longer_than_any_of_ours(doorbell: InMemoryDoorbell) -> None:
     """Whoever may send a message does not silence a door for ever: the schedule rings once a minute, and so does it."""
     clock = doorbell.clock
-    dispatcher = Dispatcher(doorbell, Settings(cluster="blue"), now=clock.now)
+    dispatcher = Dispatcher(doorbell, lambda: Settings(cluster="blue"), now=clock.now)
     body = message(START.replace(year=9999))
     while (answer := dispatcher.answer({"Records": [{"messageId": "1", "body": body}]}, Bell.LIFECYCLE, dict)) != {
         "outcome": "done"
@@ -194,7 +194,7 @@ class BrokenDoorbell:
 def test_a_bell_that_cannot_be_rung_again_is_left_to_its_queue() -> None:
     """If SQS takes no new bell, the old one must stay."""
     with pytest.raises(UnavailableError, match="lifecycle"):
-        Dispatcher(BrokenDoorbell(), Settings(cluster="blue"), now=lambda: START).answer(
+        Dispatcher(BrokenDoorbell(), lambda: Settings(cluster="blue"), now=lambda: START).answer(
             {}, Bell.LIFECYCLE, failing(KeyError("a bug"))
         )
 
@@ -203,7 +203,7 @@ def test_a_door_that_is_off_completes_what_wakes_it(
     doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """The off-switch stops runs, not queues."""
-    off = Dispatcher(doorbell, Settings(cluster="blue", enabled=False), now=lambda: START)
+    off = Dispatcher(doorbell, lambda: Settings(cluster="blue", enabled=False), now=lambda: START)
     never = failing(AssertionError("a door that is off ran"))
 
     assert off.answer({}, Bell.PROVISIONING, never) == {"outcome": "off"}

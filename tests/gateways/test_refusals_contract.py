@@ -6,7 +6,7 @@ import boto3
 import pytest
 
 from joinery.gateways.memory.dynamodb import DynamoRefusals
-from joinery.gateways.memory.table import EXPIRES, KEY
+from joinery.gateways.memory.table import EXPIRES, KEY, Table
 from joinery.gateways.memory.unavailable import RefusedRequests, RememberedRefusals
 from joinery.objects.refusals import REMEMBERED, Refusal
 
@@ -31,7 +31,7 @@ def refusals(request: pytest.FixtureRequest) -> RefusedRequests:
         return RememberedRefusals()
     request.getfixturevalue("aws")
     _table()
-    return DynamoRefusals("joinery", "us-east-1")
+    return DynamoRefusals(Table("joinery", "us-east-1"))
 
 
 def test_what_was_refused_is_known_until_it_is_granted_or_nobody_asks_any_more(refusals: RefusedRequests) -> None:
@@ -46,16 +46,16 @@ def test_what_was_refused_is_known_until_it_is_granted_or_nobody_asks_any_more(r
 def test_another_process_knows_it_too(aws: object) -> None:
     """Items that another version wrote are passed over, and so is a moment that nobody can have asked at."""
     _table()
-    DynamoRefusals("joinery", "us-east-1").note([ENDED])
+    DynamoRefusals(Table("joinery", "us-east-1")).note([ENDED])
     until = {"N": str((NOW + timedelta(days=9999)).timestamp())}
     moments = {"since": {"N": "1"}, "asked": until, "reason": {"S": "x"}}
     for item in ({KEY: {"S": "refused#x"}}, {KEY: {"S": "refused#y"}, **moments}, {KEY: {"S": "offering#z"}}):
         boto3.client("dynamodb").put_item(TableName="joinery", Item={**item, EXPIRES: until})
-    assert dict(DynamoRefusals("joinery", "us-east-1").at(NOW)) == {ENDED.request: ENDED}
+    assert dict(DynamoRefusals(Table("joinery", "us-east-1")).at(NOW)) == {ENDED.request: ENDED}
 
 
 def test_without_the_table_a_process_knows_what_it_was_refused(aws: object) -> None:
     """A door must not fail for what only spares calls."""
-    refusals = DynamoRefusals("nowhere", "us-east-1")
+    refusals = DynamoRefusals(Table("nowhere", "us-east-1"))
     refusals.note([ENDED])
     assert dict(refusals.at(NOW)) == {ENDED.request: ENDED}

@@ -14,6 +14,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TextIO, TypeVar, cast
 
@@ -22,6 +23,7 @@ from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import Ama
 
 from joinery import __version__
 from joinery.decisions.metrics.definitions import (
+    ALARMING,
     DETAILED,
     NODE_POOL_LABEL,
     SERVICE_LABEL,
@@ -34,6 +36,7 @@ from joinery.objects.wording import MOST_PUBLIC, shortened
 
 # --- keys of a log line ---
 VERSION = "version"  # in every line: while a stack is updated, two versions are at work
+CLUSTER = "cluster"  # in every line of a run for a member (``of_member``)
 BELL = "bell"
 MODE = "mode"
 OUTCOME = "outcome"
@@ -56,6 +59,12 @@ PAID, LISTED, COVERED = "hourly_paid", "hourly_listed", "hourly_covered"
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Labels = tuple[tuple[str, str], ...]
+
+#: The member that this thread works for, empty for the stack's own cluster; and the mode in which it does.
+_member: ContextVar[str] = ContextVar("member", default="")
+_mode: ContextVar[str] = ContextVar("mode", default="")
+#: What a cluster's metrics are called by, before its name (``template.yaml``).
+_NAMESPACE = "Joinery/"
 
 #: What one run writes into the log at most, metrics aside: each line is paid for, and pods are anybody's.
 MOST_LINES, MOST_BYTES = 1_000, 256 << 10
@@ -85,6 +94,8 @@ class _Stdout(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stdout
+        for key, said in nonempty(**{CLUSTER: _member.get(), MODE: _mode.get()}).items():
+            setattr(record, key, said)
         for key, text in vars(record).items():
             if isinstance(text, str) and len(text) > MOST_PUBLIC // 4:
                 setattr(record, key, shortened(text))
@@ -121,11 +132,11 @@ class Metrics:
     def __init__(self) -> None:
         self.with_node_pools = False
         # Threads append to it too, which needs no lock.
-        self._gathered: list[Measurement] = []
+        self._gathered: list[tuple[str, Measurement]] = []
 
     def add(self, *measurements: Measurement) -> None:
         """Take note of measurements. They are sent when the door's run is over."""
-        self._gathered.extend(measurements)
+        self._gathered.extend((_member.get(), measurement) for measurement in measurements)
 
     def sent_at_the_end(self, handler: Handler) -> Handler:
         """Decorate a door: what its run measured is sent when it is over, however it ends; its log has a ceiling."""
@@ -138,13 +149,14 @@ class Metrics:
             finally:
                 _stdout.end()
                 self.send()
+                of_member("")
 
         return cast(Handler, measured)
 
     def totals(self) -> dict[str, float]:
         """By metric, the sum of what was measured and not sent yet."""
         sums: dict[str, float] = {}
-        for measurement in self._gathered:
+        for _, measurement in self._gathered:
             name = measurement.measure.value.name
             sums[name] = sums.get(name, 0.0) + measurement.value
         return {name: value for name, value in sums.items() if value}
@@ -154,15 +166,24 @@ class Metrics:
         self._gathered.clear()
 
     def send(self) -> None:
-        """Write what was measured, one line for each set of labels (CloudWatch "embedded metric format")."""
+        """Write what was measured, one line for each set of labels (CloudWatch "embedded metric format").
+
+        What alarms watch of members counts for the stack's own cluster too: the alarms are the stack's.
+        """
+        gathered = self._gathered.copy()
+        self.forget()
+        gathered += [("", one) for member, one in gathered if member and one.measure in ALARMING]
+        for member in sorted({member for member, _ in gathered}):
+            self._send(member, [one for whose, one in gathered if whose == member])
+
+    def _send(self, member: str, measured: Iterable[Measurement]) -> None:
         lines: dict[tuple[bool, Labels], list[Measurement]] = {}
-        for measurement in _summed(self._gathered):
+        for measurement in _summed(measured):
             labels = self._labels(measurement)
             if labels is not None:
                 lines.setdefault((isinstance(measurement.measure, Count), labels), []).append(measurement)
-        self.forget()
         for (is_counted, labels), measurements in lines.items():
-            _write(measurements, dict(labels), with_total=is_counted)
+            _write(measurements, dict(labels), member, with_total=is_counted)
 
     def _labels(self, measurement: Measurement) -> "Labels | None":
         """The dimensions that a measurement is sent with; None if it is not sent."""
@@ -190,11 +211,11 @@ def _summed(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
     yield from (Measurement(measure, value, dict(labels)) for (measure, labels), value in values.items() if value)
 
 
-def _write(measurements: Iterable[Measurement], labels: Mapping[str, str], *, with_total: bool) -> None:
+def _write(measurements: Iterable[Measurement], labels: Mapping[str, str], member: str, *, with_total: bool) -> None:
     # No service: it would become a dimension of everything.
     sink = AmazonCloudWatchEMFProvider(metric_set={}, dimension_set={}, service="")
     # Outside Lambda nobody names a namespace, and Powertools does not send without one.
-    sink.namespace = sink.namespace or "Joinery"
+    sink.namespace = _NAMESPACE + member if member else sink.namespace or "Joinery"
     if labels and with_total:
         sink.add_dimensions(**labels)
     else:
@@ -211,6 +232,19 @@ def _write(measurements: Iterable[Measurement], labels: Mapping[str, str], *, wi
 _stdout = _Stdout(sys.stdout)
 logger = _Logger(logger_handler=_stdout)
 metrics = Metrics()
+
+
+def of_member(cluster: str) -> None:
+    """From now on, in this thread and until the run is over, lines and metrics are this member's; the stack's own
+    cluster is none, and empty.
+    """
+    _member.set(cluster)
+    _mode.set("")
+
+
+def in_mode(mode: str) -> None:
+    """Lines of this thread's run say in which mode they were logged: what is decided in one is not carried out."""
+    _mode.set(mode)
 
 
 def count(metric: Count, number: float = 1, **labels: str) -> None:

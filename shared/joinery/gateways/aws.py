@@ -132,21 +132,23 @@ def _status(refused: Any) -> int:
 
 
 @cache
-def _session(region: str) -> "Session":
+def session(region: str) -> "Session":
     """One a process: AWS's service descriptions are read from disk once, whoever asks."""
     from boto3.session import Session
 
     return Session(region_name=region)
 
 
-_MAKING = Lock()
+#: Of what a session makes, one thing at a time: clients, and those who fetch credentials.
+MAKING = Lock()
 
 
 class Clients:
     """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles).
 
     ``log`` hears of parts of answers that could not be used. ``read_seconds``: how long an answer may take. ``now``:
-    the clock by which what was throttled waits (``gateways.throttling``); None where each call is tried.
+    the clock by which what was throttled waits (``gateways.throttling``); None where each call is tried. ``session``:
+    gives that of another role (``gateways.credentials``); without it they are the process' own.
     """
 
     def __init__(
@@ -156,8 +158,9 @@ class Clients:
         *,
         read_seconds: int = READ_SECONDS,
         now: Callable[[], datetime] | None = None,
+        session: "Callable[[], Session] | None" = None,
     ) -> None:
-        self.region, self.log = region, log
+        self.region, self.log, self.session = region, log, session
         self._read_seconds = read_seconds
         self._throttling = Throttling(now) if now else None
         self._others: dict[str, Any] = {}
@@ -165,7 +168,7 @@ class Clients:
     def _client(self, service: str, region: str) -> Any:
         # Clients may be shared by threads, a session may not (boto3, "Multithreading or multiprocessing"). Where two
         # threads are first at once, both get a client.
-        with _MAKING:
+        with MAKING:
             client = self._session.client(service, region_name=region, config=self._config)  # type: ignore[call-overload]
         if self._throttling is not None:
             self._throttling.watch(client)
@@ -180,7 +183,7 @@ class Clients:
 
     @property
     def _session(self) -> "Session":
-        return _session(self.region)
+        return self.session() if self.session else session(self.region)
 
     @cached_property
     def _config(self) -> "Config":

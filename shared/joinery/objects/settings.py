@@ -10,7 +10,7 @@ use: ``NEEDS`` lists what each door needs, and a test compares that with the tem
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.disruption import CanaryRule, canary_of
 from joinery.objects.kubernetes.webhook_secret import SHORTEST_TOKEN
+from joinery.objects.member import Member
 from joinery.objects.policies import (
     BALANCED,
     SIZES,
@@ -65,6 +66,7 @@ class Settings:
     itself, where there is no Secrets Manager; no stack sets it.
     ``installer_role``: the ARN of the installer's own role, which it lets into the cluster while it works.
     ``access_entries``: whether it may; without access entries of EKS, what is in the cluster is left to a person.
+    ``has_members``: whether the functions serve further clusters (``Members`` in ``BY_THE_TEMPLATE``).
     ``commitments``: whether what is paid for already counts, and who says what that is (``BY_THE_TEMPLATE``).
     ``gateways``: dotted path ``module:function`` of what builds the gateways from these settings.
     """
@@ -82,6 +84,7 @@ class Settings:
     webhook_token: str = ""
     installer_role: str = ""
     access_entries: bool = True
+    has_members: bool = False
     commitments: str = NOT_COUNTED
     gateways: str = "joinery.bootstrap:aws"
 
@@ -296,6 +299,10 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
     "on_demand_prices": OnDemandPrices,
 }
 _PROFILE = re.compile(r"[0-9A-Za-z_+=,.@-]{0,128}")
+#: What is the stack's also for a member.
+_OF_THE_STACK = (
+    "region", "provisioning_queue", "lifecycle_queue", "disruption_queue", "bucket", "table", "commitments", "gateways",
+)  # fmt: skip
 _EVERY_DOOR = ("cluster", "region")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
 _DECIDING = (*_EVERY_DOOR, "mode")
@@ -339,11 +346,27 @@ def read(environment: Mapping[str, str], door: str = "") -> Settings:
         if "setting" not in own.metadata and own.name != "enabled"
     }
     _demand(given["cluster"][1] != "", "cluster", "is not set")
-    for name, text in chosen(environment.get(variable("settings"), "")).items():
+    of_stack = chosen(environment.get(variable("settings"), ""))
+    given["has_members"] = (bool, of_stack.get("Members", ""))
+    for name, text in of_stack.items():
         if name in _FIELDS:
             given[_FIELDS[name].name] = (_FIELDS[name].type, text)
     settings = {name: _parse(name, kind, text) for name, (kind, text) in given.items() if text}
     return Settings(**settings, enabled=door not in settings.get("switched_off", ()))
+
+
+def of_member(own: Settings, member: Member, door: str) -> Settings:
+    """The settings of a function for a member: where the stack's queues, bucket and table are, and what was chosen for
+    the member. Raises ``ConfigurationError`` as ``read`` does.
+    """
+    said = {
+        variable("cluster"): member.cluster,
+        variable("mode"): member.mode,
+        variable("settings"): member.settings,
+        variable("webhook_secret"): member.secret,
+    }
+    ours = {name: getattr(own, name) for name in _OF_THE_STACK}
+    return replace(read(said, door), **ours)
 
 
 def chosen(text: str) -> dict[str, str]:

@@ -12,7 +12,8 @@ Three things wake a door, and each fails in its own way:
 
 A bell that its door rang for later is passed on unanswered until then (``gateways.doorbell.gateway``).
 
-A door that is switched off completes whatever wakes it.
+A door that is switched off completes whatever wakes it. So does one whose cluster is unknown: its stack is gone, or is
+still being made, and its schedule rings again.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,14 +25,15 @@ from joinery.controllers.telemetry import (
     DETAIL_TYPE,
     ERROR,
     MESSAGE_ID,
-    MODE,
     OUTCOME,
     REASON,
     SOURCE,
     Count,
     count,
+    in_mode,
     logger,
     nonempty,
+    of_member,
 )
 from joinery.controllers.triggers.backoff import Backoff
 from joinery.decisions.interruption.envelope import Ignored, MalformedNoticeError, detail_type, is_event, opened
@@ -45,24 +47,28 @@ Summary = Mapping[str, Any]
 Notice = TypeVar("Notice")
 Parse = Callable[[Mapping[str, Any]], Notice | Ignored]
 Handle = Callable[[Sequence[Notice]], Sequence[Summary | Exception]]
+#: What was chosen for the run that begins; None for a cluster that is unknown. Raises ``JoineryError``.
+InForce = Callable[[], Settings | None]
 
 #: The key of a partial batch response (Lambda Developer Guide, "Handling errors for an SQS event source").
 _FAILURES = "batchItemFailures"
 
 
 class Dispatcher:
-    """How a door answers what woke it. ``settings`` are the door's own, ``now`` gives the moment of a call."""
+    """How a door answers what woke it. ``in_force`` gives the door's settings, ``now`` the moment of a call.
+    ``member``: the cluster, if it is not the stack's own.
+    """
 
-    def __init__(self, doorbell: Doorbell, settings: Settings, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, doorbell: Doorbell, in_force: InForce, *, now: Callable[[], datetime], member: str = "") -> None:
         self._doorbell = doorbell
-        self._settings = settings
+        self._in_force = in_force
         self._now = now
+        self._member = member
         self._backoff = Backoff()
 
     def answer(self, event: Mapping[str, Any], bell: Bell, run: Callable[[], Summary]) -> dict[str, Any]:
         """Run once for all the bells of a batch. Raises only if the bell cannot even be rung again."""
-        if not self._opens():
-            return {OUTCOME: "off"}
+        of_member(self._member)
         begun = self._now()
         later = _not_before(event.get("Records"), begun)
         if later is not None and later > begun:
@@ -73,7 +79,7 @@ class Dispatcher:
                 self._doorbell.ring(bell)
             return {OUTCOME: "backing off"}
         try:
-            answer = self._done(run())
+            answer = self._done(run()) if self._opens() else {OUTCOME: "off"}
         except A_PERSON_MUST_ACT as error:
             self._backoff.failed(bell, begun, error)
             count(Count.REFUSALS)
@@ -97,10 +103,9 @@ class Dispatcher:
 
     def sweep(self, run: Callable[[], Summary]) -> dict[str, Any]:
         """Run once for a schedule. Whatever fails is counted, and raised for the log and the alarm."""
-        if not self._opens():
-            return {OUTCOME: "off"}
+        of_member(self._member)
         try:
-            return self._done(run())
+            return self._done(run()) if self._opens() else {OUTCOME: "off"}
         except Exception:
             count(Count.RUNS_FAILED)
             raise
@@ -115,8 +120,13 @@ class Dispatcher:
         raised, so that Lambda tries an asynchronous call again. Raises ``MalformedNoticeError`` for a call that is
         neither: what it was to tell would be lost without a trace.
         """
-        if not self._opens():
-            return {_FAILURES: []}
+        of_member(self._member)
+        try:
+            if not self._opens():
+                return {_FAILURES: []}
+        except Exception:
+            count(Count.RUNS_FAILED)
+            raise
         records = event.get("Records")
         if _are_messages(records):
             failed = self._batch(records, parse, handle)
@@ -125,6 +135,14 @@ class Dispatcher:
             return self._single(event, parse, handle)
         count(Count.RUNS_FAILED)
         raise MalformedNoticeError("the call holds neither SQS messages nor an EventBridge event")
+
+    def handle(self, notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Summary | Exception]:
+        """What became of notices that are this cluster's, in a batch of the stack's own. Raises nothing."""
+        of_member(self._member)
+        try:
+            return handle(notices) if self._opens() else [{OUTCOME: "off"}] * len(notices)
+        except Exception as error:
+            return [error] * len(notices)
 
     def _batch(
         self, records: Iterable[Mapping[str, Any]], parse: Parse[Notice], handle: Handle[Notice]
@@ -179,16 +197,19 @@ class Dispatcher:
         return {OUTCOME: "rung again", ERROR: str(error)}
 
     def _opens(self) -> bool:
-        """Whether the door is switched on.
+        """Whether the door is switched on, and its cluster known.
 
         The first step of every run, so it also labels the lines that the run will log.
         """
-        # What a run in observe mode logs as decided is not carried out, so each line says in which mode it was logged.
-        logger.append_keys(**{MODE: self._settings.mode})
-        if not self._settings.enabled:
+        settings = self._in_force()
+        if settings is None:
+            logger.warning("no stack has registered this cluster: it is gone, or not yet there")
+            return False
+        in_mode(settings.mode)
+        if not settings.enabled:
             count(Count.SWITCHED_OFF)
             logger.warning("this door is switched off")
-        return self._settings.enabled
+        return settings.enabled
 
 
 def _are_messages(records: object) -> TypeGuard[list[Mapping[str, Any]]]:

@@ -211,6 +211,8 @@ MEASURES: tuple[Measure, ...] = (*Count, *Gauge, *Duration)
 
 #: Gauges that are there only where the setting ``Metrics`` is ``node-pools``.
 DETAILED = frozenset({Gauge.POOL_COST, Gauge.POOL_USAGE, Gauge.POOL_LIMIT, Gauge.POOL_ALLOWED, Gauge.ELIGIBLE})
+#: What the stack's alarms watch.
+ALARMING = frozenset({Count.RUNS_FAILED, Count.REFUSALS, Count.CANARIES_FAILED, Count.REVIEWS_FORBIDDEN})
 
 
 @dataclass(frozen=True, slots=True)

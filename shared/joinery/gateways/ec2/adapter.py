@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from joinery.gateways.answers import Log, unlogged
 from joinery.gateways.aws import Clients, translated
@@ -43,6 +43,9 @@ from joinery.objects.snapshot.instances import InstanceStatus
 from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType
 
+if TYPE_CHECKING:
+    from boto3.session import Session
+
 #: How long EC2 may take for one page of its instance types.
 _LISTING_SECONDS = 60
 #: How many sources of the catalogue are read at a time. Each has a quota of its own.
@@ -58,7 +61,8 @@ class Ec2Cloud:
 
     ``log`` hears of what is left out of AWS's answers. ``zonal_shift``: whether ARC is asked for zonal shifts, which
     takes a right and a cluster that is registered there. ``prices_are_estimated``: those on demand, because the price
-    list cannot be reached. ``dry_runs``: whether launches are tried before a class is ready.
+    list cannot be reached. ``dry_runs``: whether launches are tried before a class is ready. ``session``: of the role
+    that it is asked as (``Clients``).
     """
 
     def __init__(
@@ -72,10 +76,11 @@ class Ec2Cloud:
         prices_are_estimated: bool = False,
         dry_runs: bool = True,
         assumed: NodeAssumptions = USUAL,
+        session: "Callable[[], Session] | None" = None,
     ) -> None:
         self._cluster, self._now = cluster, now
         self._prices_are_estimated, self._assumed = prices_are_estimated, assumed
-        self._clients = Clients(region, log, now=now)
+        self._clients = Clients(region, log, now=now, session=session)
         self._lookups = Lookups(now, log)
         self._described = KnownCluster(self._clients, cluster)
         self._templates = LaunchTemplates(self._clients, cluster, now)
@@ -111,7 +116,8 @@ class Ec2Cloud:
     @property
     def _patient(self) -> Clients:
         # No run that is short waits for them: the function that lists has minutes, and a person has, too.
-        return Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
+        own = self._clients
+        return Clients(own.region, own.log, read_seconds=_LISTING_SECONDS, session=own.session)
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), may_make=False)

@@ -52,23 +52,28 @@ def from_kubeconfig(path: Path | str | None = None, *, context: str | None = Non
     return Connection(configuration.host, lambda: RESTClientObject(configuration).pool_manager, authorization)
 
 
-def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Connection:
+def for_eks(
+    cluster: str, region: str, *, now: Callable[[], datetime], credentials: Callable[[], Any] | None = None
+) -> Connection:
     """The connection to an EKS cluster, by one DescribeCluster call. Its token renews itself.
+
+    ``credentials``: gives botocore's of whoever connects; without it they are the function's own.
 
     Raises ``NotFoundError`` for a cluster that is not there, ``ConfigurationError`` without permission,
     ``UnavailableError``.
     """
-    description = _describe(cluster, region)
+    credentials = credentials or _credentials
+    description = _describe(cluster, region, credentials())
     authority = None
     if description["endpoint"].startswith("https:"):
         authority = base64.b64decode(description["certificateAuthority"]["data"]).decode()
-    token = Token(cluster, region, now=now)
+    token = Token(cluster, region, now=now, make=lambda cluster, region: presigned(cluster, region, credentials()))
     token.value()  # so that a function without credentials fails here, where the error says why
     return connection(description["endpoint"], authority=authority, authorization=lambda: f"Bearer {token.value()}")
 
 
-def presigned(cluster: str, region: str) -> str:
-    """A fresh token: ``k8s-aws-v1.`` and the base64 of a presigned URL.
+def presigned(cluster: str, region: str, credentials: Any = None) -> str:
+    """A fresh token: ``k8s-aws-v1.`` and the base64 of a presigned URL. ``credentials``: if not the function's own.
 
     The URL is a GetCallerIdentity request to STS; its signature covers a header with the cluster's name, so that the
     token is good for that cluster only (aws-iam-authenticator, "API Authorization from Outside a Cluster").
@@ -78,17 +83,17 @@ def presigned(cluster: str, region: str) -> str:
 
     url = f"{endpoint('sts', region)}/?Action=GetCallerIdentity&Version=2011-06-15"
     request = AWSRequest(method="GET", url=url, headers={"x-k8s-aws-id": cluster})
-    SigV4QueryAuth(_credentials(), "sts", region, expires=60).add_auth(request)
+    SigV4QueryAuth(credentials or _credentials(), "sts", region, expires=60).add_auth(request)
     return TOKEN_PREFIX + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip("=")
 
 
-def _describe(cluster: str, region: str) -> dict[str, Any]:
+def _describe(cluster: str, region: str, credentials: Any) -> dict[str, Any]:
     import urllib3
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
 
     request = AWSRequest(method="GET", url=f"{_eks_endpoint(region)}/clusters/{cluster}", data=b"")
-    SigV4Auth(_credentials(), "eks", region).add_auth(request)
+    SigV4Auth(credentials, "eks", region).add_auth(request)
     try:
         with urllib3.PoolManager() as pool:
             answer = pool.request(

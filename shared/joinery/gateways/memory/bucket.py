@@ -38,9 +38,13 @@ class Store(Protocol):
         ...
 
 
-def sealed(controller: str, now: datetime, decision: dict[str, Any]) -> tuple[str, bytes]:
-    """A decision's key, by day and moment, and its gzipped document. The same decision gets the same key."""
+def sealed(controller: str, now: datetime, decision: dict[str, Any], *, member: str = "") -> tuple[str, bytes]:
+    """A decision's key, by day and moment, and its gzipped document. The same decision gets the same key.
+
+    ``member``: the cluster, if it is not the stack's own: its records are below its name.
+    """
     document = msgspec.json.encode(decision, order="deterministic")
     moment = now.astimezone(UTC)
     name = f"{moment:%H%M%S.%f}-{controller}-{sha256(document).hexdigest()[:8]}"
-    return f"decisions/{moment:%Y/%m/%d}/{name}.json.gz", gzip.compress(document, _LEVEL, mtime=0)
+    below = f"decisions/{member}/" if member else "decisions/"
+    return f"{below}{moment:%Y/%m/%d}/{name}.json.gz", gzip.compress(document, _LEVEL, mtime=0)

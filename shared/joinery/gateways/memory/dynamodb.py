@@ -106,38 +106,42 @@ def _pool(key: str) -> OfferingKey | None:
 
 
 class DynamoRefusals(RememberedRefusals):
-    """Implements ``RefusedRequests``, for the processes to come as well."""
+    """Implements ``RefusedRequests``, for the processes to come as well. ``member``: whose they are, if they are not
+    those of the stack's own cluster: objects of two clusters may have one name.
+    """
 
-    def __init__(self, table: str, region: str) -> None:
+    def __init__(self, table: Table, member: str = "") -> None:
         super().__init__()
-        self._table = Table(table, region)
+        self._table = table
+        self._prefix = f"refused@{member}#" if member else _REFUSED
         self._is_read = False
 
     def at(self, now: datetime) -> Refusals:
         if not self._is_read:
             self._is_read = True  # also if it fails: a table that is silent costs its time once
             with suppress(JoineryError):
-                super().note(_read(self._table.items(_REFUSED, now, until=now + REMEMBERED + MOST_AHEAD), now))
+                items = self._table.items(self._prefix, now, until=now + REMEMBERED + MOST_AHEAD)
+                super().note(_read(items, self._prefix, now))
         return super().at(now)
 
     def note(self, refusals: Iterable[Refusal]) -> None:
         noted = list(refusals)
         super().note(noted)
-        self._write({"PutRequest": {"Item": _item(refusal)}} for refusal in noted)
+        self._write({"PutRequest": {"Item": _item(refusal, self._prefix)}} for refusal in noted)
 
     def forget(self, requests: Iterable[str]) -> None:
         granted = list(requests)
         super().forget(granted)
-        self._write({"DeleteRequest": {"Key": {KEY: {"S": f"{_REFUSED}{request}"}}}} for request in granted)
+        self._write({"DeleteRequest": {"Key": {KEY: {"S": f"{self._prefix}{request}"}}}} for request in granted)
 
     def _write(self, changes: Iterable[Mapping[str, Any]]) -> None:
         with suppress(JoineryError):
             self._table.write(changes)
 
 
-def _item(refusal: Refusal) -> Mapping[str, Any]:
+def _item(refusal: Refusal, prefix: str) -> Mapping[str, Any]:
     return {
-        KEY: {"S": f"{_REFUSED}{refusal.request}"},
+        KEY: {"S": f"{prefix}{refusal.request}"},
         EXPIRES: {"N": str(int((refusal.tried + REMEMBERED).timestamp()))},
         "since": {"N": str(refusal.since.timestamp())},
         "asked": {"N": str(refusal.tried.timestamp())},
@@ -145,12 +149,12 @@ def _item(refusal: Refusal) -> Mapping[str, Any]:
     }
 
 
-def _read(items: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[Refusal]:
+def _read(items: Iterable[Mapping[str, Any]], prefix: str, now: datetime) -> Iterator[Refusal]:
     """The refusals of the items that can be read: another version of Joinery may write them in another way."""
     for item in items:
         try:
             since, tried = (datetime.fromtimestamp(float(item[name]["N"]), UTC) for name in ("since", "asked"))
-            refusal = Refusal(item[KEY]["S"].removeprefix(_REFUSED), since, tried, item["reason"]["S"])
+            refusal = Refusal(item[KEY]["S"].removeprefix(prefix), since, tried, item["reason"]["S"])
         except (KeyError, TypeError, ValueError, OverflowError, OSError):
             continue
         if since <= tried <= now:

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from collections.abc import Callable
+from copy import copy
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -27,6 +28,13 @@ class S3Store:
         self._bucket = bucket
         self._clients = Clients(region)
         self._cached: dict[str, tuple[str, Any]] = {}
+        self._member = ""
+
+    def of_member(self, cluster: str) -> "S3Store":
+        """The same bucket for a member. Its records are its own; the catalogue is decoded once for all."""
+        store = copy(self)
+        store._member = cluster
+        return store
 
     def catalog(self) -> Catalog:
         found: Catalog | None = self._current(CATALOG_KEY, lambda document: decode(self._unzipped(document)))
@@ -47,7 +55,7 @@ class S3Store:
         self._put(PAID_FOR_KEY, commitments.encode(document), "application/json")
 
     def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
-        key, document = sealed(controller, now, decision)
+        key, document = sealed(controller, now, decision, member=self._member)
         self._put(key, document)
         return key
 

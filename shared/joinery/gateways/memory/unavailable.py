@@ -1,12 +1,13 @@
 """What would fail again: offerings that EC2 was out of a moment ago, and requests that were refused."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from joinery.objects.annotations.marks import MOST_AHEAD
 from joinery.objects.refusals import Refusal, Refusals
-from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.offerings import OfferingKey, is_of_class
 from joinery.objects.snapshot.shortages import LONGEST
 
 #: No mark that is true ends later than this from now. One that does would keep an offering from being bought for ever.
@@ -70,3 +71,32 @@ class RememberedRefusals:
     def forget(self, requests: Iterable[str]) -> None:
         for request in requests:
             self._known.pop(request, None)
+
+
+class UnavailableToMember:
+    """Implements ``UnavailableOfferings`` for a member: what EC2 is out of is so for all clusters of the account and
+    zone, and known to all. Only what a node class lacks is the cluster's own (``class_scope``): another's class of that
+    name is another class.
+    """
+
+    def __init__(self, known: UnavailableOfferings, cluster: str) -> None:
+        self._known, self._own = known, f"{cluster}:"
+
+    def at(self, now: datetime) -> frozenset[OfferingKey]:
+        marked = (self._here(pool) for pool in self._known.at(now))
+        return frozenset(pool for pool in marked if pool is not None)
+
+    def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
+        self._known.mark([self._there(pool) for pool in pools], now=now, reason=reason)
+
+    def forget(self, pools: Iterable[OfferingKey]) -> None:
+        self._known.forget([self._there(pool) for pool in pools])
+
+    def _there(self, pool: OfferingKey) -> OfferingKey:
+        return replace(pool, scope=self._own + pool.scope) if is_of_class(pool.scope) else pool
+
+    def _here(self, pool: OfferingKey) -> OfferingKey | None:
+        if not is_of_class(pool.scope):
+            return pool
+        is_own = pool.scope.startswith(self._own)
+        return replace(pool, scope=pool.scope.removeprefix(self._own)) if is_own else None

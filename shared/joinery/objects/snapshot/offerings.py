@@ -53,6 +53,7 @@ class OfferingKey:
 
 #: The scope of what instances on hardware of their own cannot get: EC2 may have plenty for all others.
 DEDICATED_SCOPE = "tenancy/dedicated"
+_CLASS = "class/"
 
 #: Every spot offering at once.
 ALL_SPOT = OfferingKey("", "", SPOT)
@@ -192,7 +193,12 @@ def group_scope(placement_group: str, partition: str = "") -> str:
 
 def class_scope(node_class: NodeClass) -> str:
     """The scope of what instances of one node class alone cannot get, as the class is written now."""
-    return f"class/{node_class.metadata.name}/{node_class.metadata.generation}"
+    return f"{_CLASS}{node_class.metadata.name}/{node_class.metadata.generation}"
+
+
+def is_of_class(scope: str) -> bool:
+    """Whether a scope is that of one node class, also on dedicated hardware."""
+    return _CLASS in scope
 
 
 def tenancy_scope(tenancy: str, scope: str) -> str:

@@ -10,6 +10,7 @@ from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.objects.settings import NEEDS, variable
 from tests.unit.gateways.ec2.test_instance_types import node_class
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,11 +54,12 @@ def test_what_is_left_of_reservations_is_never_remembered(catalog: Catalog) -> N
 
 def test_what_settings_say_of_nodes_reaches_the_core(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the stack's parameter to what a door plans with; m5.large has three interfaces of ten addresses."""
-    monkeypatch.setenv("JOINERY_CLUSTER", "blue")
+    for name in NEEDS["provisioning"]:
+        monkeypatch.setenv(variable(name), {"mode": "act", "commitments": "off"}.get(name, "any"))
     for chosen, pods, mib in (("", 29, 6903), ("ReservedEnis=1; VmMemoryOverheadPercent=0", 20, 7518)):
         monkeypatch.setenv("JOINERY_SETTINGS", chosen)
         bootstrap.reset()
-        types = bootstrap.gateways().cloud.instance_types([node_class()], catalog, NOW)["default"]
+        types = bootstrap.door("provisioning").gateways.cloud.instance_types([node_class()], catalog, NOW)["default"]
         (kind,) = (kind for kind in types if kind.name == "m5.large")
         assert (kind.allocatable["pods"], kind.allocatable["memory"] >> 20) == (pods, mib)
     bootstrap.reset()
