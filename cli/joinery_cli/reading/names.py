@@ -15,10 +15,15 @@ from joinery.objects.kubernetes.quantity import parse
 from joinery.objects.spelling import meant_by
 
 _DOMAIN = f"{OWN_GROUP}/"
+#: So many names are said where none of them was probably meant.
+_FEW = 3
 #: Where people write those of each kind.
 _PLACES = {
     own_keys.NODE_POOL: "metadata.annotations of a NodePool",
     own_keys.POD: "spec.template.metadata.annotations of a Deployment",
+    own_keys.CAPACITY_BUFFER: "metadata.annotations of a CapacityBuffer",
+    own_keys.NODE_CLASS: "metadata.annotations of an EC2NodeClass",
+    own_keys.NODE_OVERLAY: "metadata.annotations of a NodeOverlay",
 }
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -110,18 +115,22 @@ def _number(given: str | int | float) -> Decimal | None:
 
 def nothing_reads(annotations: Iterable[str], kind: str) -> Iterator[str]:
     """Of each of our annotations that no object of that kind has, that nothing reads it there."""
-    read_here, read_somewhere = _names_on(kind), _names_on(*_PLACES)
-    for name in sorted(key.removeprefix(_DOMAIN) for key in annotations if key.startswith(_DOMAIN)):
-        if name in read_here:
-            continue
-        hint, meant = "", meant_by(name, read_here or read_somewhere)
-        if places := [place for of_kind, place in _PLACES.items() if name in _names_on(of_kind)]:
+    names = {key.removeprefix(_DOMAIN) for key in annotations if key.startswith(_DOMAIN)}
+    if not (unread := sorted(names - _names(own_keys.OF_JOINERY, kind) - _names(own_keys.FOR_PEOPLE, kind))):
+        return
+    known = _names(own_keys.FOR_PEOPLE, kind) or _names(own_keys.FOR_PEOPLE, *_PLACES)
+    for name in unread:
+        hint = ""
+        if places := [place for of_kind, place in _PLACES.items() if name in _names(own_keys.FOR_PEOPLE, of_kind)]:
             hint = f": it belongs to {' or to '.join(places)}"
-        elif meant:
+        elif meant := meant_by(name, known):
             hint = f"; is it {_DOMAIN}{meant}?"
+        elif len(known) <= _FEW:
+            hint = (
+                f"; there {'is' if len(known) == 1 else 'are'} {' and '.join(_DOMAIN + one for one in sorted(known))}"
+            )
         yield f"metadata.annotations: nothing reads {_DOMAIN}{name} of a {kind}{hint}"
 
 
-def _names_on(*kinds: str) -> frozenset[str]:
-    keys = {**own_keys.FOR_PEOPLE, **own_keys.OF_JOINERY}
+def _names(keys: Mapping[str, own_keys.OwnKey], *kinds: str) -> frozenset[str]:
     return frozenset(key.removeprefix(_DOMAIN) for key, own in keys.items() if {*kinds} & {*own.about})

@@ -7,10 +7,13 @@ value takes no part, and says so itself (``objects.karpenter.validation``).
 
 from collections.abc import Callable, Iterator, Mapping
 
+from joinery.decisions.scheduling.on_demand_shares import past_the_gate
+from joinery.objects import own_keys
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.disruption import dollars_of, eviction_rate_of
 from joinery.objects.karpenter.labels import CORE_GROUP, DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.policies import on_demand_share_of
 from joinery.objects.snapshot.pods import comes_with_node, go_duration, is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, warnings_of
@@ -22,7 +25,9 @@ _CHOICES = ("true", "false")
 _READ: Mapping[str, Callable[[str], object]] = {
     labels.DISRUPTION_PRICE: dollars_of,
     labels.EVICTION_RATE: eviction_rate_of,
+    labels.ON_DEMAND_SHARE: on_demand_share_of,
 }
+_NO_GATE = f"{labels.ON_DEMAND_SHARE} does nothing without a scheduling gate of that name (spec.schedulingGates)"
 #: Who makes pods for which no rollout of a Deployment can bring a successor.
 _NO_ROLLOUT = ("StatefulSet", "Job")
 #: Annotations that once protected, or that protect from another autoscaler, with the value that does.
@@ -45,8 +50,19 @@ def _unread(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield from ((subject, one) for one in nothing_reads(pool.metadata.annotations, "NodePool"))
         of_nodes = nothing_reads(pool.spec.template.metadata.annotations, "NodeClaim")
         yield from ((subject, f"spec.template.{one}") for one in of_nodes)
+    for kind, objects in (
+        (own_keys.CAPACITY_BUFFER, snapshot.capacity_buffers),
+        (own_keys.NAMESPACE, snapshot.namespaces),
+        (own_keys.NODE_CLASS, snapshot.node_classes),
+        (own_keys.NODE_OVERLAY, snapshot.node_overlays),
+    ):
+        for one in objects:
+            meta = one.metadata
+            subject = f"{kind} {f'{meta.namespace}/' if meta.namespace else ''}{meta.name}"
+            yield from ((subject, unread) for unread in nothing_reads(meta.annotations, kind))
     for pod in filter(is_active, snapshot.pods):
         yield from ((subject_of(pod), one) for one in _of_pod(pod))
+    yield from ((subject_of(pod), _NO_GATE) for pod in past_the_gate(snapshot.pods))
 
 
 def _of_pod(pod: Pod) -> Iterator[str]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from joinery.objects.karpenter import labels
 
 POD, NODE, NODE_CLAIM, NODE_POOL, NODE_CLASS = "Pod", "Node", "NodeClaim", "NodePool", "EC2NodeClass"
-CAPACITY_BUFFER = "CapacityBuffer"
+CAPACITY_BUFFER, NODE_OVERLAY, NAMESPACE = "CapacityBuffer", "NodeOverlay", "Namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class OwnKey:
 FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
     {
         labels.RESOURCE_SLICES: OwnKey(
-            ("NodeOverlay",), "JSON: the devices that drivers will publish of nodes of the instance types that match"
+            (NODE_OVERLAY,), "JSON: the devices that drivers will publish of nodes of the instance types that match"
         ),
         labels.NODE_SIZE: OwnKey(
             (NODE_POOL,), "`cheapest`, `balanced` or `small`: how price is weighed against the size of a node"
@@ -98,13 +98,13 @@ FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
             "`spot` or `spot,on-demand`: of which capacity types its nodes may be, in place of what its pods ask for",
         ),
         labels.PAUSE: OwnKey(
-            (NODE_POOL,),
+            (NODE_POOL, NAMESPACE),
             "`from 0 20 * * mon-fri for 11h in Europe/Berlin`: then nothing is bought for it, and its nodes go; "
             "`all from ...`: of the whole cluster; `never`: also not by that. On a Namespace: its buffers keep no room",
         ),
         labels.PAUSED: OwnKey(
-            (NODE_POOL,),
-            "what `joinery pause` and `resume` write, also on a Namespace: `true`, or since when it runs again",
+            (NODE_POOL, NAMESPACE),
+            "what `joinery pause` and `resume` write: `true`, or since when it runs again",
         ),
         labels.SURGE_BEFORE_EVICTION: OwnKey(
             (POD,), '`"true"`: its successor comes first; `"false"`: also not by `SurgeSingleReplicas`'

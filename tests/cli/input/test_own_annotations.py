@@ -105,3 +105,55 @@ def test_what_a_node_pool_asks_for_in_vain_is_told(warned: Any, where: str, word
 
     assert line == "metadata: {name: default}"
     assert words in said
+
+
+def test_other_kinds_of_object_are_looked_at_too(warned: Any) -> None:
+    """A buffer's schedule, a namespace's pause, a node class's trial."""
+    objects = [
+        (
+            "autoscaling.x-k8s.io/v1beta1",
+            "CapacityBuffer",
+            "schedule",
+            "there are joinery.dev/buffer-capacity-types and joinery.dev/buffer-schedule",
+        ),
+        ("v1", "Namespace", "pauze", "is it joinery.dev/pause?"),
+        ("karpenter.k8s.aws/v1", "EC2NodeClass", "canari", "is it joinery.dev/canary?"),
+    ]
+    tags = [{"tags": {"a": "b"}}]
+    specs: dict[str, dict[str, Any]] = {
+        "CapacityBuffer": {"podTemplateRef": {"name": "none"}, "replicas": 1},
+        "EC2NodeClass": {
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "role": "nodes",
+            "subnetSelectorTerms": tags,
+            "securityGroupSelectorTerms": tags,
+        },
+    }
+    said = warned(
+        CLUSTER,
+        *(
+            {
+                "apiVersion": version,
+                "kind": kind,
+                "metadata": {"name": "one", "annotations": {f"joinery.dev/{key}": "x"}},
+                "spec": specs.get(kind, {}),
+            }
+            for version, kind, key, _ in objects
+        ),
+    )
+
+    for _, kind, key, hint in objects:
+        assert any(f"nothing reads joinery.dev/{key} of a" in line and hint in line for line in said), (kind, said)
+
+
+@pytest.mark.parametrize(
+    ("gates", "number"), [([], 1), ([{"name": "joinery.dev/on-demand"}], 0)], ids=["without the gate", "at the gate"]
+)
+def test_a_share_on_demand_needs_its_gate(warned: Any, gates: list[dict[str, str]], number: int) -> None:
+    """Without it no pod is narrowed to on-demand capacity, and all may run on spot."""
+    deployment = _made("Deployment", {"joinery.dev/on-demand": "2"})
+    deployment["spec"]["template"]["spec"]["schedulingGates"] = gates
+
+    said = [line for line in warned(CLUSTER, deployment) if "does nothing without a scheduling gate" in line]
+
+    assert len(said) == number

@@ -67,6 +67,17 @@ def with_shares(pods: Sequence[Pod]) -> tuple[Pod, ...]:
     return tuple(after.get(pod.key, pod) for pod in pods) if after else tuple(pods)
 
 
+def past_the_gate(pods: Sequence[Pod]) -> Iterable[Pod]:
+    """The pods without a node whose annotation does nothing: no pod of their workload has waited at the gate."""
+    annotated = [pod for pod in pods if ON_DEMAND_SHARE in pod.metadata.annotations]
+    dealt = {_workload(pod) for pod in annotated if _waits(pod) or _is_on_demand(pod)}
+    for pod in annotated:
+        share = _share(pod)
+        is_asked_for = isinstance(share, OnDemandShare) and share.of(1) > 0
+        if is_asked_for and not pod.spec.node_name and is_active(pod) and _workload(pod) not in dealt:
+            yield pod
+
+
 def _dealt(passing: Sequence[tuple[Pod, OnDemandShare]], others: Sequence[Pod]) -> Iterable[UpdatePod]:
     """The pods of one workload as they are let through. ``others``: those that wait at the gate no longer."""
     there = [*others, *(pod for pod, _ in passing)]
