@@ -90,10 +90,11 @@ lint: setup .cache/template-linted ## Format, lint, import contracts, and whatev
 		|| { echo "layers/dependencies/requirements.txt is not the lock's: make layers/dependencies/requirements.txt"; exit 1; }
 	.venv/bin/python -m tools.crds --check
 	.venv/bin/python -m tools.version --check
+	.venv/bin/python -m tools.member --check
 	.venv/bin/python -m tools.reference --check
 
-# Twenty seconds, so only if the template has changed.
-.cache/template-linted: template.yaml .cfnlintrc.yaml .checkov.yaml $(LINTERS)
+# Twenty seconds, so only if a template has changed.
+.cache/template-linted: template.yaml member.yaml .cfnlintrc.yaml .checkov.yaml $(LINTERS)
 	.venv-lint/bin/cfn-lint
 	@LOG_LEVEL=ERROR .venv-lint/bin/checkov --config-file .checkov.yaml
 	@touch $@

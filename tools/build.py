@@ -5,7 +5,7 @@
 2. **The layer of the package** and the functions: copies.
 3. **Bytecode**, if the target's Python is at hand (``tools.artifacts.layers``).
 4. **Archives** of which every byte follows from their files (``tools.artifacts.archive``). SAM only uploads them.
-5. **The template**, which says what it was built for and names the archives.
+5. **The template**, which says what it was built for and names the archives; that of members, which has no code.
 
 ``sam build`` is not needed. It works, too, where the target's Python is at hand, and leaves out the second half.
 
@@ -26,7 +26,7 @@ from typing import Any
 from tools.artifacts import bill, layers
 from tools.artifacts.archive import archive, digest, files_of
 from tools.artifacts.target import HOST, Target, TargetError, asked, of_template, written_into
-from tools.template import BUILD, LAMBDA_BUILD, ROOT, TEMPLATE, load
+from tools.template import BUILD, LAMBDA_BUILD, MEMBER, ROOT, TEMPLATE, load
 from tools.version import project_version
 
 #: Lambda takes 250 MB of function and layers, unzipped.
@@ -36,6 +36,7 @@ STAMP = "build.json"
 #: Whatever the artifacts are made of.
 SOURCES = (
     "template.yaml",
+    "member.yaml",
     "functions",
     "layers",
     "shared",
@@ -94,7 +95,8 @@ def built(target: Target, folder: Path, *, uv: Path, python: Path | None) -> str
         shutil.copy(ROOT / name, folder)
     digests = {f"{name}.zip": archive(folder / name, folder / f"{name}.zip") for name in sources}
     (folder / TEMPLATE.name).write_text(with_archives(written_into(template, target)))
-    digests[TEMPLATE.name] = digest(folder / TEMPLATE.name)
+    shutil.copy(MEMBER, folder)
+    digests |= {path.name: digest(folder / path.name) for path in (TEMPLATE, MEMBER)}
     stamp = {
         "version": project_version(), "runtime": target.runtime, "architecture": target.architecture,
         "bytecode": bool(python), "fingerprint": fingerprint, "sha256": digests,

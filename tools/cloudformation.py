@@ -1,15 +1,17 @@
-"""The template as CloudFormation would make it of given parameters: every intrinsic function of it resolved.
+"""A template as CloudFormation would make it of given parameters: every intrinsic function of it resolved.
 
-Names that AWS makes up are said by the caller: of what is not said, the logical id is the name.
+Names that AWS makes up are said by the caller: of what is not said, the logical id is the name. So are the values that
+other stacks export; of those that are not said, the export's name is the value.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from tools.template import load
+from tools.template import TEMPLATE, load
 
 #: Pseudo parameters (CloudFormation, "Pseudo parameters reference").
 PSEUDO = {
@@ -24,25 +26,30 @@ _NO_VALUE = object()
 _NAMED = re.compile(r"\$\{([^!}]+)\}")
 
 
-@cache
-def _template() -> dict[str, Any]:
-    return load()
+_loaded = cache(load)
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack of the template. ``parameters``: those that are not to have their default.
+    """A stack of a template. ``parameters``: those that are not to have their default.
 
-    ``names``: what AWS calls resources, by ``LogicalId`` for a Ref and ``LogicalId.Attribute`` for a GetAtt.
+    ``names``: what AWS calls resources, by ``LogicalId`` for a Ref and ``LogicalId.Attribute`` for a GetAtt; and what
+    is exported, by the export's name.
     """
 
     parameters: Mapping[str, Any]
     names: Mapping[str, str]
+    path: Path = TEMPLATE
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """As it is written."""
+        return _loaded(self.path)
 
     @property
     def resources(self) -> dict[str, dict[str, Any]]:
         """The resources whose condition is met, by logical id."""
-        found = _template()["Resources"]
+        found = self.template["Resources"]
         return {
             name: self.resolved(resource)
             for name, resource in found.items()
@@ -78,18 +85,24 @@ class Stack:
                 text, values = (argument, {}) if isinstance(argument, str) else argument
                 given = {name: self.resolved(item) for name, item in values.items()}
                 return _NAMED.sub(lambda name: str(given.get(name[1]) or self._named(name[1])), text)
+            case "FindInMap":
+                mapping, first, second = self.resolved(argument)
+                return self.template["Mappings"][mapping][first][second]
+            case "ImportValue":
+                export = str(self.resolved(argument))
+                return self.names.get(export) or export
         return _CALLS[function](self.resolved(argument))
 
     def _named(self, name: str) -> Any:
         if name == "AWS::NoValue":
             return _NO_VALUE
-        parameters = _template()["Parameters"]
+        parameters = self.template["Parameters"]
         if name in parameters:
             return self.parameters.get(name, parameters[name].get("Default"))
         return self.names.get(name) or PSEUDO.get(name) or name
 
     def _is_met(self, condition: str) -> bool:
-        return bool(self.resolved(_template()["Conditions"][condition]))
+        return bool(self.resolved(self.template["Conditions"][condition]))
 
 
 #: The functions that need their arguments alone.
@@ -101,5 +114,4 @@ _CALLS: Mapping[str, Callable[[Any], Any]] = {
     "And": all,
     "Or": any,
     "Not": lambda a: not a[0],
-    "FindInMap": lambda a: _template()["Mappings"][a[0]][a[1]][a[2]],
 }

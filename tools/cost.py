@@ -4,7 +4,7 @@ may make pods can add to it, from the ceilings in the code, and those of many cl
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from joinery.gateways.doorbell.gateway import DELAYS, Bell
 from joinery.objects.settings import SETTINGS
 from joinery.objects.wording import MOST_PUBLIC
 from joinery_cli.doctor.cost import BYTES_A_RUN, MINUTES, BillItem, Calls, IdleStack, StackUsage, bill, idle, total
+from tools.template import MEMBER as MEMBER_TEMPLATE
 from tools.template import ROOT, doors, load, of_type
 
 DOCUMENT, MANY_DOCUMENT = ROOT / "docs" / "cost.md", ROOT / "docs" / "many-clusters.md"
@@ -32,8 +33,8 @@ _REVIEW_SECONDS, _CALLS_EACH = 0.02, 10
 _EVERY = re.compile(r"rate\((\d+) minutes?\)|cron\(0/(\d+) \* \* \* \? \*\)|rate\((?P<hours>\d+) hours?\)")
 
 
-def plan(template: dict[str, Any]) -> IdleStack:
-    """What the template says of an idle stack."""
+def plan(template: dict[str, Any], memory: Mapping[str, float]) -> IdleStack:
+    """What a template says of an idle stack. ``memory``: MB, by door."""
     runs: dict[str, float] = {}
     for schedule in of_type(template, "AWS::Scheduler::Schedule").values():
         spelt = _EVERY.fullmatch(schedule["ScheduleExpression"])
@@ -47,7 +48,7 @@ def plan(template: dict[str, Any]) -> IdleStack:
     fifo = sum(bool(queues[name].get("FifoQueue")) for name in names)
     return IdleStack(
         runs=runs,
-        memory={door.name: door.memory for door in doors(template).values() if door.name in runs},
+        memory={door: memory[door] for door in runs},
         queues=len(names) - fifo,
         fifo_queues=fifo,
         bells=_bells(template),
@@ -62,19 +63,26 @@ def _bells(template: dict[str, Any]) -> float:
     return MINUTES * sum("SqsParameters" in target for target in targets)
 
 
-def member(template: dict[str, Any]) -> IdleStack:
-    """What a member adds to its home: the schedules of its cluster, its secret, and a read of the register a run."""
-    home = plan(template)
-    runs = {door: number for door, number in home.runs.items() if door != "catalog"}
-    return replace(
-        home, runs=runs, queues=0, fifo_queues=0, alarm_metrics=0, register_reads=sum(runs.values()) - runs["installer"]
-    )
+def home() -> IdleStack:
+    """What the template says of an idle stack."""
+    return plan(load(), _memory())
+
+
+def member() -> IdleStack:
+    """What a member adds to its home, by its own template. Each run reads the register."""
+    added = plan(load(MEMBER_TEMPLATE), _memory())
+    return replace(added, register_reads=sum(added.runs.values()) - added.runs["installer"])
+
+
+def _memory() -> dict[str, float]:
+    return {door.name: door.memory for door in doors(load()).values()}
 
 
 def woken(schedule: dict[str, Any]) -> str:
     """The door that a schedule wakes. What asks for an operation asks the installer."""
     message = schedule["Target"]["Input"]
-    event = json.loads(message if isinstance(message, str) else message["Fn::Sub"][0])
+    text = message["Fn::Sub"] if isinstance(message, dict) else message
+    event = json.loads(text if isinstance(text, str) else text[0])
     return "installer" if "operation" in event else str(event["door"])
 
 
@@ -82,11 +90,11 @@ def _metrics(alarm: dict[str, Any]) -> int:
     return sum("MetricStat" in entry for entry in alarm["Metrics"]) if "Metrics" in alarm else 1
 
 
-def worst(template: dict[str, Any]) -> StackUsage:
+def worst() -> StackUsage:
     """What pods and Events without end add in a month: provisioning runs without a pause, each run tells as much as it
     may of what is new, and the webhook is called as often as it answers.
     """
-    memory = {door.name: door.memory for door in doors(template).values()}
+    memory = _memory()
     at_once = int(SETTINGS["WebhookConcurrency"].default)
     slots = _SECONDS / DELAYS[Bell.PROVISIONING].total_seconds()
     calls = _SECONDS * at_once * _CALLS_EACH
@@ -113,29 +121,27 @@ def rows(items: Iterator[BillItem]) -> Iterator[str]:
     yield f"| **together** | | **{total(listed):.2f}** |"
 
 
-def comparison(template: dict[str, Any]) -> Iterator[str]:
+def comparison() -> Iterator[str]:
     """What clusters cost with one home, and with a stack each."""
-    home, each = total(bill(idle(plan(template)))), total(bill(idle(member(template))))
+    alone, each = total(bill(idle(home()))), total(bill(idle(member())))
     yield "| | $ a month |"
     yield "|---|---|"
-    yield f"| the home, with its own cluster | {home:.2f} |"
+    yield f"| the home, with its own cluster | {alone:.2f} |"
     yield f"| each member | {each:.2f} |"
-    yield f"| {CLUSTERS} clusters: a home and {CLUSTERS - 1} members | {home + (CLUSTERS - 1) * each:.2f} |"
-    yield f"| {CLUSTERS} clusters: {CLUSTERS} stacks | {CLUSTERS * home:.2f} |"
+    yield f"| {CLUSTERS} clusters: a home and {CLUSTERS - 1} members | {alone + (CLUSTERS - 1) * each:.2f} |"
+    yield f"| {CLUSTERS} clusters: {CLUSTERS} stacks | {CLUSTERS * alone:.2f} |"
 
 
 def written(document: str) -> str:
     """The page on cost with its tables as they should be."""
-    template = load()
-    document = _with(document, BEGIN, END, rows(bill(idle(plan(template)))))
-    return _with(document, WORST, END_OF_WORST, rows(bill(worst(template))))
+    document = _with(document, BEGIN, END, rows(bill(idle(home()))))
+    return _with(document, WORST, END_OF_WORST, rows(bill(worst())))
 
 
 def written_of_many(document: str) -> str:
     """The page on many clusters with its tables as they should be."""
-    template = load()
-    document = _with(document, MANY, END_OF_MANY, comparison(template))
-    return _with(document, MEMBER, END_OF_MEMBER, rows(bill(idle(member(template)))))
+    document = _with(document, MANY, END_OF_MANY, comparison())
+    return _with(document, MEMBER, END_OF_MEMBER, rows(bill(idle(member()))))
 
 
 def _with(document: str, begin: str, end: str, lines: Iterator[str]) -> str:

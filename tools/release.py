@@ -1,7 +1,7 @@
 """Build and check all that a release has, and say how it is published: ``make release``.
 
-``dist`` gets what ``tools.package`` makes, the template whose code lies in a bucket (``sam package``), and
-``SHA256SUMS``. Publishing needs accounts, so its commands are printed.
+``dist`` gets what ``tools.package`` makes, the template whose code lies in a bucket (``sam package``), that of members,
+which has no code, and ``SHA256SUMS``. Publishing needs accounts, so its commands are printed.
 
 Lambda takes code from a bucket of the stack's own region, so the template is for that region. The Serverless
 Application Repository copies the code for others.
@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from tools.artifacts.archive import digest, files_of
 from tools.deploy import dated
 from tools.package import DIST, packaged
-from tools.template import LAMBDA_BUILD, ROOT
+from tools.template import LAMBDA_BUILD, MEMBER, ROOT, TEMPLATE
 from tools.version import project_version
 
 SUMS = "SHA256SUMS"
@@ -50,6 +50,7 @@ def main() -> None:
         try_out(wheel, uv=given.uv)
         template = DIST / f"joinery-{version}.template.yaml"
         package_template(template, LAMBDA_BUILD, sam=given.sam, bucket=given.bucket, region=given.region)
+        write_dated(DIST / f"joinery-{version}.member.yaml", LAMBDA_BUILD / MEMBER.name)
     except ReleaseError as error:
         sys.exit(f"make release: {error}")
     (DIST / SUMS).write_text("".join(f"{digest(path)}  {path.name}\n" for path in files_of(DIST)))
@@ -89,9 +90,8 @@ def try_out(wheel: Path, *, uv: Path, more: Sequence[str] = ()) -> None:
 
 def package_template(into: Path, build: Path, *, sam: Path, bucket: str, region: str) -> None:
     """Upload the code of a build, and write the template that names it. Raises ``ReleaseError``."""
-    moment = datetime.fromisoformat(_git("log", "-1", "--format=%cI")).astimezone(UTC)
     source = build / "released.yaml"
-    source.write_text(dated((build / "template.yaml").read_text(), moment))
+    write_dated(source, build / TEMPLATE.name)
     done = subprocess.run(
         [
             sam.resolve(), "package", "--region", region, "--template-file", source, "--output-template-file", into,
@@ -101,6 +101,12 @@ def package_template(into: Path, build: Path, *, sam: Path, bucket: str, region:
     )  # fmt: skip
     if done.returncode:
         raise ReleaseError(f"sam package failed:\n{done.stderr}")
+
+
+def write_dated(into: Path, template: Path) -> None:
+    """Write a template that says when its commit was made: with each release the installer is called."""
+    moment = datetime.fromisoformat(_git("log", "-1", "--format=%cI")).astimezone(UTC)
+    into.write_text(dated(template.read_text(), moment))
 
 
 def tags_elsewhere() -> Collection[str]:

@@ -38,5 +38,26 @@ def _statements(
             yield from statements(name, _parsed(resources[name]["Properties"]["PolicyDocument"]))
 
 
+def statements_of_member(stack: Stack) -> Mapping[str, tuple[Statement, ...]]:
+    """By role of a member's stack, by its logical id: what the home's functions may do in it."""
+    written, resources = stack.template["Resources"], stack.resources
+    return {
+        name: tuple(_statements_of_role(name, written, resources))
+        for name, resource in resources.items()
+        if resource["Type"] == "AWS::IAM::Role" and name != "NodeRole"
+    }
+
+
+def _statements_of_role(role: str, written: Mapping[str, Any], resources: Mapping[str, Any]) -> Iterator[Statement]:
+    for policy in written[role]["Properties"].get("ManagedPolicyArns", ()):
+        yield from statements(policy["Ref"], _parsed(resources[policy["Ref"]]["Properties"]["PolicyDocument"]))
+    for policy in resources[role]["Properties"].get("Policies", ()):
+        yield from statements(f"{role}'s own policy", policy["PolicyDocument"])
+    for name, resource in written.items():
+        attached = resource["Properties"].get("Roles", ()) if resource["Type"] in _POLICIES else ()
+        if name in resources and {"Ref": role} in attached:
+            yield from statements(name, _parsed(resources[name]["Properties"]["PolicyDocument"]))
+
+
 def _parsed(document: Any) -> Any:
     return json.loads(document) if isinstance(document, str) else document

@@ -11,6 +11,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
+#: Of a cluster that another stack serves (``tools.member``).
+MEMBER = ROOT / "member.yaml"
 #: What ``make build`` makes for Lambda, and where ``sam deploy`` looks.
 LAMBDA_BUILD = ROOT / ".aws-sam" / "build"
 #: The same for this machine (``make build-host``), which tests run. Apart, so that they never replace what is deployed.

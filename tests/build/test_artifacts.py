@@ -188,7 +188,7 @@ def test_the_same_commit_gives_the_same_bytes(lambda_build: Path, tmp_path: Path
         json.loads((folder / "build.json").read_text()) for folder in (lambda_build, tmp_path / "elsewhere/two")
     )
     assert one == two
-    assert set(one["sha256"]) == {*(f"{name}.zip" for name in ARTIFACTS), "template.yaml"}
+    assert set(one["sha256"]) == {*(f"{name}.zip" for name in ARTIFACTS), "template.yaml", "member.yaml"}
 
 
 def test_an_archive_tells_nothing_of_the_machine(lambda_build: Path) -> None:

@@ -13,7 +13,8 @@ from simulator.iam.policies import Request, Statement, is_allowed, is_like
 from simulator.serve import BUCKET, CLUSTER, ROLE, TABLE
 from tests.rights import story
 from tools.cloudformation import Stack
-from tools.roles import statements_of
+from tools.roles import statements_of, statements_of_member
+from tools.template import MEMBER
 
 pytestmark = pytest.mark.xdist_group("rights")
 
@@ -43,6 +44,13 @@ STACK = Stack(
     },
 )
 ROLES = statements_of(STACK)
+#: The roles that a member of that cluster would have, by the door that takes them.
+MEMBER_ROLES = {
+    name.removesuffix("Role").removesuffix("Function").lower(): statements
+    for name, statements in statements_of_member(Stack(STACK.parameters, STACK.names, MEMBER)).items()
+}
+#: What the functions ask for in their own names for members too: the stack's own queues, bucket, table and log.
+OF_THE_HOME = ("sqs:", "s3:", "dynamodb:", "logs:", "lambda:", "pricing:", "savingsplans:")
 #: What Lambda does in the name of a role: it polls the queue (Lambda Developer Guide, "Using Lambda with Amazon SQS"),
 #: writes the log, and sends on what failed for good ("Capturing records of Lambda asynchronous invocations").
 BY_LAMBDA = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:CreateLogStream"}
@@ -74,6 +82,37 @@ def test_no_door_may_do_what_none_of_its_work_needs(needed: Needed) -> None:
     """
     spare = {*_spare_actions(needed), *_spare_resources(needed)}
     assert not spare, "\n".join(["", *sorted(spare)])
+
+
+def test_a_member_s_roles_are_enough_for_what_its_cluster_needs(needed: Needed) -> None:
+    """Whatever a door asks about a cluster, it may ask as that member's role."""
+    assert set(MEMBER_ROLES) == set(ROLES) - {"webhook", "catalog"}
+    denied = {
+        f"{door} calls {one.action} on {one.resource}"
+        for door, statements in MEMBER_ROLES.items()
+        for one in needed[door]
+        if not one.action.startswith(OF_THE_HOME) and not is_allowed(statements, one)
+    }
+    assert denied == set()
+
+
+def test_a_member_s_roles_have_the_statements_of_the_home_s_roles_and_no_others() -> None:
+    """A policy is written once. The installer's lose the condition on its function, which no role has that is taken."""
+    for door, statements in MEMBER_ROLES.items():
+        own = {(one.effect, one.actions, one.resources, _unbound(one)) for one in ROLES[door]}
+        for one in statements:
+            assert not [action for action in one.actions if action.startswith(OF_THE_HOME)]
+            assert (one.effect, one.actions, one.resources, _unbound(one)) in own
+
+
+def _unbound(statement: Statement) -> str:
+    conditions = {
+        (operator, key, values)
+        for operator, block in statement.conditions.items()
+        for key, values in block.items()
+        if key != "lambda:SourceFunctionArn"
+    }
+    return str(sorted(conditions))
 
 
 def _advice(door: str, denied: Request) -> str:

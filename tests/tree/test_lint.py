@@ -24,11 +24,11 @@ def test_every_check_that_is_left_out_has_a_reason() -> None:
     assert explained == listed
 
 
-def test_both_linters_look_at_the_template() -> None:
+def test_both_linters_look_at_both_templates() -> None:
     """A configuration that names no file checks nothing, and says so to nobody."""
     checkov = yaml.safe_load((ROOT / ".checkov.yaml").read_text())
     cfn_lint = yaml.safe_load((ROOT / ".cfnlintrc.yaml").read_text())
-    assert checkov["file"] == cfn_lint["templates"] == ["template.yaml"]
+    assert checkov["file"] == cfn_lint["templates"] == ["template.yaml", "member.yaml"]
     assert "ignore_checks" not in cfn_lint
 
 

@@ -209,14 +209,14 @@ def test_the_bill_in_the_documents_is_what_the_code_computes() -> None:
 
 def test_a_member_costs_half_of_a_stack_and_has_no_poller_and_no_alarm() -> None:
     """What it costs is what runs for it."""
-    member = cost.member(TEMPLATE)
-    assert total(tuple(bill(idle(member)))) < total(tuple(bill(idle(cost.plan(TEMPLATE))))) / 2
+    member = cost.member()
+    assert total(tuple(bill(idle(member)))) < total(tuple(bill(idle(cost.home())))) / 2
     assert (member.queues, member.fifo_queues, member.alarm_metrics) == (0, 0, 0)
 
 
 def test_an_idle_stack_costs_less_than_five_dollars_a_month() -> None:
     """Whoever adds a poller, an alarm or a metric looks for what to take away."""
-    items = tuple(bill(idle(cost.plan(TEMPLATE))))
+    items = tuple(bill(idle(cost.home())))
     assert total(items) < 5.0
     assert {item.what for item in items} > {"SQS: FIFO queues", "CloudWatch: alarms", "Lambda: catalog"}
 

@@ -44,7 +44,7 @@ def remove(run: InstallerRun) -> None:
 def _address(run: InstallerRun, request: StackRequest) -> str:
     """The webhook's address with its token; empty where it is not called. CloudFormation never sees the token."""
     url = request.properties.get("Url", "")
-    if not url:
+    if not url.startswith("https://"):  # "none", and of a member of such a home "none" with something behind it
         return ""
     run.begin("Reading the webhook's secret")
     return f"{url.rstrip('/')}/{rotation.read(run.account.webhook_secret()).token}"
