@@ -82,6 +82,7 @@ class Device(_Object, frozen=True):
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
     allow_multiple_allocations: bool | None = None
+    binding_conditions: list[str] = []
     taints: list[DeviceTaint] = []
 
 

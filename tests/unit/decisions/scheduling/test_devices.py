@@ -524,3 +524,98 @@ def test_an_amount_that_is_none_counts_for_nothing_where_it_is_used() -> None:
     held = _held("theirs", "pool", "device-0", "their-pod", consumedCapacity={"memory": "??"})
     plan = _plan(held, _claim("mine", _exactly()), _pod("claims", "mine"), _pod("other"), _everywhere(2))
     assert "other" in [name for names in _together(plan) for name in names]
+
+
+# --- as kube-scheduler reads slices and requests (Kubernetes 1.36 `structured/internal/experimental`) ---
+
+
+def test_a_request_for_several_devices_gets_several() -> None:
+    """Not two shares of one; two requests may share it (Karpenter: "should deduct capacity within a single DFS")."""
+    half: Document = {"capacity": {"requests": {"memory": "8Gi"}}}
+    kind = _type(_slice(*_devices(1, **_SHARED)))
+    assert not _plan(_claim("a", _exactly(count=2, **half)), _pod("a", "a"), types=(kind,)).launches
+    two = _exactly("one", **half), _exactly("other", **half)
+    assert _plan(_claim("a", *two), _pod("a", "a"), types=(kind,)).launches
+
+
+def test_a_claim_has_a_device_once() -> None:
+    """Also who only looks at devices."""
+    both = _exactly("one", adminAccess=True), _exactly("other", adminAccess=True)
+    assert not _plan(_claim("a", *both), _pod("a", "a"), types=(_gpus(1),)).launches
+    assert _plan(_claim("a", *both), _pod("a", "a"), types=(_gpus(2),)).launches
+
+
+def test_an_amount_is_asked_for_by_the_name_that_the_driver_gives_it() -> None:
+    """With its domain only where the driver says that too."""
+    asked: Document = {"capacity": {"requests": {f"{GPU}/memory": "8Gi"}}}
+    short, full = ({"capacity": {name: {"value": "16Gi"}}} for name in ("memory", f"{GPU}/memory"))
+    for said, is_placed in ((short, False), (full, True)):
+        kind = _type(_slice(*_devices(1, allowMultipleAllocations=True, **said)))
+        assert bool(_plan(_claim("a", _exactly(**asked)), _pod("a", "a"), types=(kind,)).launches) == is_placed
+
+
+def test_what_claims_share_takes_of_a_counter_once() -> None:
+    """(Karpenter: "should track both capacity and counters independently for multi-alloc devices")"""
+    counters = {"slots": {"value": "1"}}
+    consumes = [{"counterSet": "set", "counters": counters}]
+    kind = _type(
+        _slice(sharedCounters=[{"name": "set", "counters": counters}]),
+        _slice(*_devices(1, **_SHARED, consumesCounters=consumes)),
+    )
+    asked: Document = {"capacity": {"requests": {"memory": "8Gi"}}}
+    objects = [one for n in range(2) for one in (_claim(f"c{n}", _exactly(**asked)), _pod(f"p{n}", f"c{n}"))]
+    assert len(_plan(*objects, types=(kind,)).launches) == 1
+
+
+@pytest.mark.parametrize(
+    "slices",
+    [
+        [_slice(*_devices(1)), _slice(*_devices(1))],
+        [_slice({"name": "a"}), _slice({"name": "b"}), _slice({"name": "c"})],
+        [
+            _slice({"name": "a"}),
+            _slice({"name": "b", "consumesCounters": [{"counterSet": "set", "counters": {"slots": {"value": "1"}}}]}),
+        ],
+        [
+            _slice({"name": "a"}, sharedCounters=[{"name": "set"}]),
+            _slice({"name": "b"}, sharedCounters=[{"name": "set"}]),
+        ],
+    ],
+    ids=["a name twice", "more slices than it says", "no such counters", "counters twice"],
+)
+def test_a_pool_that_contradicts_itself_counts_for_nothing(slices: list[ResourceSliceSpec]) -> None:
+    """(Karpenter: "should mark a pool as invalid …", "… as incomplete when more slices than ResourceSliceCount")"""
+    whole = ResourcePool(name="pool", resource_slice_count=2)
+    said = [
+        _published(f"s{n}", msgspec.structs.replace(one, pool=whole, node_name="n1")) for n, one in enumerate(slices)
+    ]
+    plan = _plan(_node("n1"), _claim("a"), _pod("a", "a"), *said)
+    assert "a" in _why(plan)
+    right = [one for one in said if one.spec.devices[0].name == "a" and not one.spec.shared_counters][:1]
+    alone = [msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, pool=ResourcePool())) for one in right]
+    assert not alone or "a" not in _why(_plan(_node("n1"), _claim("a"), _pod("a", "a"), *alone))
+
+
+def test_a_device_that_is_one_node_s_is_no_other_s() -> None:
+    """Where a slice says of each device whose it is (perDeviceNodeSelection)."""
+    listed: list[Document] = [
+        {"name": "mine", "nodeName": "n1"},
+        {"name": "other", "nodeName": "n2"},
+        {"name": "all", "allNodes": True},
+    ]
+    said = _published("fabric", _slice(*listed, perDeviceNodeSelection=True))
+    for count, is_placed in ((1, True), (2, False)):
+        claim = _claim("a", _exactly(count=count))
+        assert ("a" not in _why(_plan(_node("n1"), claim, _pod("a", "a"), said))) == is_placed
+
+
+def test_counters_may_be_in_a_slice_for_all_nodes() -> None:
+    """Where devices of one node alone take of them."""
+    counters = {"slots": {"value": "1"}}
+    takes = [{"counterSet": "set", "counters": counters}]
+    of_pool = {"driver": GPU, "pool": {"name": "pool", "resourceSliceCount": 2}}
+    shared = {**of_pool, "allNodes": True, "sharedCounters": [{"name": "set", "counters": counters}]}
+    own = {**of_pool, "nodeName": "n1", "devices": _devices(2, consumesCounters=takes)}
+    said = [_published(f"s{n}", msgspec.convert(one, ResourceSliceSpec)) for n, one in enumerate((shared, own))]
+    objects = [one for n in range(2) for one in (_claim(f"c{n}"), _pod(f"p{n}", f"c{n}"))]
+    assert len(_why(_plan(_node("n1"), *objects, *said))) == 1

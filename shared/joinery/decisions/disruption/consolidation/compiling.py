@@ -41,6 +41,7 @@ from joinery.decisions.scheduling.firstfit.new_nodes import is_open_to
 from joinery.decisions.scheduling.firstfit.pending import must_move
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
+from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for
 from joinery.decisions.scheduling.optimise.orders import Order, host_rules
 from joinery.decisions.scheduling.topology.groups import TopologyGroup
@@ -136,9 +137,11 @@ class _Compiler:
         self._items()
         sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
         sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
-        bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
+        devices = self._devices()
+        sizes = np.hstack([sizes, devices.sizes([order.demand.pod_class.devices for order in self._orders])])
+        bin_types = bin_types_for(devices.widened(self._work.pools), sizes, list(self._uses()))
         coupled = [self._rules_over_domains(order.demand.pod_class) for order in self._orders]
-        instance = self._instance(sizes, bin_types)
+        instance = self._instance(sizes, bin_types, devices)
         return ConsolidationModel(
             instance=instance,
             nodes=self._nodes,
@@ -234,12 +237,22 @@ class _Compiler:
 
     # --- the arrays ---
 
-    def _instance(self, sizes: Ints, bin_types: BinTypes) -> ConsolidationInstance:
+    def _devices(self) -> DeviceColumns:
+        """Devices as resources; not where claims may also have those of several nodes."""
+        claims, pools = self._work.claims, self._work.pools
+        claimed = [order.demand.pod_class.devices for order in self._orders]
+        if not any(claimed) or claims.published.shared.devices:
+            return DeviceColumns((), ())
+        stocks = [stock for pool in pools for stock in pool.market.stocks]
+        return DeviceColumns(claimed, [*stocks, *(target.stock for target in self._inputs.targets)], is_proof=True)
+
+    def _instance(self, sizes: Ints, bin_types: BinTypes, devices: DeviceColumns) -> ConsolidationInstance:
         standing, items, targets = len(self._nodes), len(self._orders), self._inputs.targets
         residents = np.zeros((items, standing), dtype=np.int64)
         for (item, index), names in self._pods.items():
             residents[item, index] = len(names)
-        free = np.array([target.free for target in targets], dtype=np.int64).reshape(standing, sizes.shape[1])
+        rows = [np.concatenate([target.free, devices.left(target.stock, target.taken)]) for target in targets]
+        free = np.array(rows, dtype=np.int64).reshape(standing, sizes.shape[1])
         prices, moves, may_retire = self._candidate_arrays()
         is_open, kinds = self._open()
         available, supply = supplies(bin_types, self._work.reservations)

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from joinery.decisions.scheduling.devices.needs import ALL, MOST_DEVICES, ClaimNeeds, Needs, Wanted
-from joinery.decisions.scheduling.devices.stock import CounterKey, Device, DeviceKey, History, Stock, Taken
-from joinery.objects.kubernetes.device_expressions import qualified
+from joinery.decisions.scheduling.devices.stock import SHARES, CounterKey, Device, DeviceKey, History, Stock, Taken
 
 #: How many devices one search tries. Who asks for combinations that there are not would search for ever; the scheduler
 #: gives up after some seconds.
@@ -76,9 +75,8 @@ def taken_by(stock: Stock, devices: Mapping[DeviceKey, Mapping[str, Decimal]]) -
     for index, device in enumerate(stock.devices):
         if device.key in devices:
             if device.is_shared:
-                consumed |= {
-                    (index, qualified(device.key.driver, name)): amount for name, amount in devices[device.key].items()
-                }
+                consumed |= {(index, name): amount for name, amount in devices[device.key].items()}
+                consumed[index, SHARES] = Decimal(1)
             else:
                 used.add(index)
             for key, amount in device.consumes:
@@ -101,7 +99,8 @@ class _Search:
 
     def result(self) -> Taken:
         claims = self._before.claims | {claim.shared for claim in self._claims if claim.shared}
-        return Taken(frozenset(self._used), self._consumed, self._counters, claims)
+        consumed = {key: amount for key, amount in self._consumed.items() if amount}
+        return Taken(frozenset(self._used), consumed, self._counters, claims)
 
     def claim(self, claim: int) -> bool:
         """Serve this claim and all after it."""
@@ -133,17 +132,22 @@ class _Search:
         failed = set[str]()
         for at, index in enumerate(chosen[: 1 if wanted.count == ALL else None]):
             device = self._stock.devices[index]
-            if device.kind in failed or not self._may_try():
+            if device.kind in failed or self._is_given(claim, wanted, index) or not self._may_try():
                 continue
             if (taking := self._taking(claim, wanted, index)) is not None:
                 self._take(claim, wanted, index, taking)
-                rest = chosen[at:] if device.is_shared and wanted.count != ALL else chosen[at + 1 :]
-                if self._slot(claim, request, wanted, rest, count - 1):
+                if self._slot(claim, request, wanted, chosen[at + 1 :], count - 1):
                     return True
                 self._give_back(wanted, index, taking)
             if not device.is_shared and index not in self._used:
                 failed.add(device.kind)
         return False
+
+    def _is_given(self, claim: int, wanted: Wanted, index: int) -> bool:
+        """Whether the claim has it, or another claim of the pod has what is to be its alone."""
+        given = (number for number, _, other in self._given if other == index)
+        is_shared = self._stock.devices[index].is_shared
+        return not is_shared and any(number == claim or not wanted.is_admin for number in given)
 
     def _may_try(self) -> bool:
         self._left -= 1
@@ -156,20 +160,25 @@ class _Search:
             return None
         if wanted.is_admin:
             return {}
-        if index in self._used or any(
-            self._counters.get(key, Decimal(0)) + amount > self._stock.counters[key] for key, amount in device.consumes
+        if index in self._used or not self._has_counters(index):
+            return None
+        amounts = device.amounts_for(wanted)
+        if amounts is None or any(
+            self._consumed.get((index, name), Decimal(0)) + amount > device.capacity[name].value
+            for name, amount in amounts.items()
         ):
             return None
-        if not device.is_shared:
-            return {}
-        asked = {qualified(device.key.driver, name): amount for name, amount in wanted.capacity}
-        taking: dict[str, Decimal] = {}
-        for name, capacity in device.capacity.items():
-            amount = capacity.taken_by(asked.get(name))
-            if amount is None or self._consumed.get((index, name), Decimal(0)) + amount > capacity.value:
-                return None
-            taking[name] = amount
-        return taking
+        return amounts
+
+    def _has_counters(self, index: int) -> bool:
+        """Whether there is enough of what the device takes of counters; one that claims share takes it once."""
+        return self._is_taken(index) or all(
+            self._counters.get(key, Decimal(0)) + amount <= self._stock.counters[key]
+            for key, amount in self._stock.devices[index].consumes
+        )
+
+    def _is_taken(self, index: int) -> bool:
+        return bool(self._consumed.get((index, SHARES)))
 
     def _keeps_constraints(self, needs: ClaimNeeds, claim: int, wanted: Wanted, device: Device) -> bool:
         for constraint in needs.constraints:
@@ -199,11 +208,12 @@ class _Search:
 
     def _charge(self, index: int, taking: Mapping[str, Decimal], sign: int) -> None:
         device = self._stock.devices[index]
+        was_taken = self._is_taken(index)
         if not device.is_shared:
             (self._used.add if sign > 0 else self._used.discard)(index)
-        for name, amount in taking.items():
+        for name, amount in ({**taking, SHARES: Decimal(1)} if device.is_shared else taking).items():
             self._consumed[index, name] = self._consumed.get((index, name), Decimal(0)) + sign * amount
-        for key, amount in device.consumes:
+        for key, amount in device.consumes if not device.is_shared or was_taken != self._is_taken(index) else ():
             self._counters[key] = self._counters.get(key, Decimal(0)) + sign * amount
 
 

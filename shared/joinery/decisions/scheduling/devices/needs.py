@@ -1,7 +1,7 @@
 """What a pod's claims ask of a node's devices, in a form that is equal for pods that ask for the same."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from joinery.objects.kubernetes import quantity
@@ -73,6 +73,14 @@ class ClaimNeeds:
     requests: tuple[tuple[Wanted, ...], ...]
     constraints: tuple[Constraint, ...] = ()
     shared: str = ""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Whatever is remembered of nodes is remembered by the claims of their pods.
+        object.__setattr__(self, "_hash", hash((self.name, self.requests, self.constraints, self.shared)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 #: What a pod's claims ask for together, in their order.

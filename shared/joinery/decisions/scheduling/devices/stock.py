@@ -7,6 +7,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace as replace_fields
+
 from joinery.decisions.scheduling.devices.needs import Needs, Wanted
 from joinery.objects.kubernetes import quantity
 from joinery.objects.kubernetes.core import NodeSelector
@@ -73,7 +75,7 @@ class Device:
     """One device.
 
     attributes   by name with its domain
-    capacity     by name with its domain
+    capacity     by name, as the driver says it: requests must say the same
     is_shared    whether several claims may have it (allowMultipleAllocations)
     consumes     what it takes of counters that its pool's devices share
     where        the nodes that can use it, unless it is one node's; None for all
@@ -99,6 +101,17 @@ class Device:
         said = {name: (one.value, one.policy) for name, one in self.capacity.items()}
         return repr((self.key.driver, self.key.pool, self.attributes, said, self.consumes, self.taints))
 
+    def amounts_for(self, wanted: Wanted) -> Mapping[str, Decimal] | None:
+        """What a request takes of the capacities, where several claims may have the device; None where it asks for an
+        amount that it may not have.
+        """
+        if not self.is_shared:
+            return {}
+        asked = dict(wanted.capacity)
+        amounts = {name: capacity.taken_by(asked.get(name)) for name, capacity in self.capacity.items()}
+        known = {name: amount for name, amount in amounts.items() if amount is not None}
+        return known if len(known) == len(amounts) else None
+
     def is_selected(self, wanted: Wanted) -> bool:
         """Whether it is what is wanted, taken or not."""
         try:
@@ -107,10 +120,14 @@ class Device:
         except DeviceExpressionError:
             return False
         for name, amount in wanted.capacity:
-            has = self.capacity.get(qualified(self.key.driver, name))
+            has = self.capacity.get(name)
             if has is None or has.value < amount:
                 return False
         return all(_is_tolerated(taint, wanted) for taint in self.taints)
+
+
+#: The number of claims that share a device, in place of a capacity's name.
+SHARES = ""
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,8 @@ class Taken:
     """What is taken of a stock.
 
     used       devices (indices) that one claim has
-    consumed   by device (index) and capacity: how much is taken of a device that several claims may have
+    consumed   by device (index) and capacity: how much is taken of a device that several claims may have; under
+               ``SHARES`` how many of them have it
     counters   how much is taken of what devices share
     claims     the claims of several pods (namespace/name) that have their devices here
     """
@@ -204,36 +222,75 @@ class Published:
 
 
 def published(slices: Iterable[ResourceSlice]) -> Published:
-    """Of each pool the newest generation; of one that is not complete nothing, as the scheduler has it."""
+    """Of each pool the newest generation; of one that is not complete, or wrong, nothing, as the scheduler has it
+    (Kubernetes `GatherPools`). Drivers may choose by names which devices are given first.
+    """
     of_node: dict[str, list[ResourceSliceSpec]] = defaultdict(list)
     incomplete: dict[str, set[str]] = defaultdict(set)
     for current, is_whole in _pools(slices):
-        for one in current:
-            if is_whole:
-                of_node[_node_of(one)].append(one.spec)
+        parts = [part for one in sorted(current, key=lambda one: one.metadata.name) for part in _parts(one)]
+        is_usable = is_whole and not _is_wrong(parts)
+        consuming = {owner for owner, spec in parts if any(device.consumes_counters for device in spec.devices)}
+        for owner, spec in parts:
+            if is_usable:
+                of_node[owner].append(replace_fields(spec, shared_counters=[]))
             else:
-                incomplete[_node_of(one)].add(one.spec.driver)
+                incomplete[owner].add(spec.driver)
+        # What devices of several nodes share is not known of one of them: such devices are left out.
+        if is_usable and len(consuming) == 1:
+            of_node[consuming.pop()] += [replace_fields(spec, devices=[]) for _, spec in parts if spec.shared_counters]
     shared = stock_of(of_node.pop("", ()), frozenset(incomplete.pop("", ())))
     names = sorted(of_node.keys() | incomplete.keys())
     stocks = {name: stock_of(of_node[name], frozenset(incomplete[name])) for name in names}
     return Published(stocks, shared).afresh()
 
 
+def _parts(one: ResourceSlice) -> Iterator[tuple[str, ResourceSliceSpec]]:
+    """What a slice lists by the node whose devices they are; an empty name for those that several nodes can use."""
+    if not one.spec.per_device_node_selection:
+        yield _node_of(one), one.spec
+        return
+    for owner in dict.fromkeys(device.node_name for device in one.spec.devices):
+        devices = [device for device in one.spec.devices if device.node_name == owner]
+        yield owner, replace_fields(one.spec, devices=devices)
+
+
+def _is_wrong(parts: Sequence[tuple[str, ResourceSliceSpec]]) -> bool:
+    """Whether a pool contradicts itself: two devices of a node, or two sets of counters, of one name; or a device that
+    takes of counters that there are not.
+    """
+    names = [(owner, device.name) for owner, spec in parts for device in spec.devices]
+    sets = [(one.name, frozenset(one.counters)) for _, spec in parts for one in spec.shared_counters]
+    known = dict(sets)
+    taken = (one for _, spec in parts for device in spec.devices for one in device.consumes_counters)
+    return (
+        len(set(names)) < len(names)
+        or len(known) < len(sets)
+        or any(not known.get(one.counter_set, frozenset()) >= one.counters.keys() for one in taken)
+    )
+
+
 def drivers_on(slices: Iterable[ResourceSlice], node: str) -> frozenset[str]:
     """The drivers that have published all of a pool of the node (Karpenter `DRADriversPublished`)."""
-    of_node = (one for one in slices if _node_of(one) == node)
+    of_node = (one for one in slices if any(owner == node for owner, _ in _parts(one)))
     return frozenset(current[0].spec.driver for current, is_whole in _pools(of_node) if is_whole)
 
 
 def _pools(slices: Iterable[ResourceSlice]) -> Iterator[tuple[list[ResourceSlice], bool]]:
-    """The slices of each pool's newest generation, and whether all of them are there."""
+    """The slices of each pool's newest generation, and whether all of them are there; in the order of their names, but
+    pools with devices that are prepared once they are given (``bindingConditions``) last.
+    """
     pools: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
     for one in slices:
         pools[one.spec.driver, one.spec.pool.name].append(one)
-    for members in pools.values():
-        newest = max(one.spec.pool.generation for one in members)
-        current = [one for one in members if one.spec.pool.generation == newest]
-        yield current, len(current) >= current[0].spec.pool.resource_slice_count
+    newest = {name: max(one.spec.pool.generation for one in members) for name, members in pools.items()}
+    current = {name: [one for one in pools[name] if one.spec.pool.generation == newest[name]] for name in sorted(pools)}
+    for members in sorted(current.values(), key=lambda members: any(map(_is_prepared, members))):
+        yield members, len(members) == members[0].spec.pool.resource_slice_count
+
+
+def _is_prepared(one: ResourceSlice) -> bool:
+    return any(device.binding_conditions for device in one.spec.devices)
 
 
 def _node_of(one: ResourceSlice) -> str:
@@ -280,8 +337,7 @@ def _read(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
         key=DeviceKey(one.driver, one.pool.name, device.name),
         attributes=dict(_attributes(one.driver, device)),
         capacity={
-            qualified(one.driver, name): Capacity(quantity.parse(said.value), said.request_policy)
-            for name, said in device.capacity.items()
+            name: Capacity(quantity.parse(said.value), said.request_policy) for name, said in device.capacity.items()
         },
         is_shared=bool(device.allow_multiple_allocations),
         consumes=tuple(

@@ -20,8 +20,9 @@ from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, host_po
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.devices.allocation import room as device_room
+from joinery.decisions.scheduling.devices.allocation import taken_after
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
-from joinery.decisions.scheduling.devices.stock import Stock
+from joinery.decisions.scheduling.devices.stock import History, Stock, Taken
 from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.firstfit.new_node import MOST_PODS
 from joinery.decisions.scheduling.pools.daemonsets import Daemon
@@ -87,9 +88,17 @@ class ExistingNode:
             room = min(room, left // own if own else room) if left >= 0 else 0
         room = min(room, 1) if demand.pod_class.ports else max(room, 0)
         if demand.pod_class.devices:
-            claimed = tuple((pods.devices, len(names)) for pods, names in self.placed if pods.devices)
-            return device_room(self.stock, claimed, demand.pod_class.devices, min(room, MOST_PODS))
+            return device_room(self.stock, self._claimed, demand.pod_class.devices, min(room, MOST_PODS))
         return room
+
+    @property
+    def _claimed(self) -> History:
+        return tuple((pods.devices, len(names)) for pods, names in self.placed if pods.devices)
+
+    @property
+    def taken(self) -> Taken:
+        """What claims have of its devices, with those of the pods that were placed."""
+        return taken_after(self.stock, self._claimed) or self.stock.taken
 
     def place(self, demand: Demand, names: Sequence[str]) -> None:
         """Take what the pods need from the room that is left."""

@@ -81,11 +81,11 @@ def order_of(deferred: Deferred) -> Order:
 
 
 def gathers(node: NewNode, together: Container[Demand]) -> bool:
-    """Whether pods of the node must share their host with others than their like, or claim devices, of which the
-    optimizer knows nothing: such a node stays as first-fit made it.
+    """Whether pods of the node must share their host with others than their like, for an affinity or for the devices of
+    a claim that they share: such a node stays as first-fit made it.
     """
     return any(
-        batch.demand.pod_class.devices or (batch.demand.gathers and batch.demand not in together)
+        batch.demand.pod_class.shared_claims or (batch.demand.gathers and batch.demand not in together)
         for batch in node.placed
     )
 

@@ -24,6 +24,7 @@ from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
+from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns
 from joinery.decisions.scheduling.optimise.domain_rows import KEYS, Item, domain_rules, inside, items_of, rows_of
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for
 from joinery.decisions.scheduling.optimise.limited import limits_of
@@ -85,8 +86,10 @@ class ProofInstances:
         work, demands = self._work, [self._demands[item.demand] for item in items]
         requests = np.array([demand.row for demand in demands], dtype=np.int64)
         requests = requests.reshape(len(demands), len(work.axis.names))  # also where nothing has a domain left
-        bin_types = bin_types_for(self._pools, requests, self._uses(items), self._preferences, with_limits=with_limits)
-        free, open_to = _existing(work, items, demands, requests)
+        requests = np.hstack([requests, self._devices.sizes([demand.pod_class.devices for demand in demands])])
+        pools = self._devices.widened(self._pools)
+        bin_types = bin_types_for(pools, requests, self._uses(items), self._preferences, with_limits=with_limits)
+        free, open_to = _existing(work, items, demands, requests, self._devices)
         conflicts = _conflicts(work, demands, self._nodes)
         limits = [*exclusive(conflicts), *_host_spreads(work, demands, self._nodes)]
         available, supply = supplies(bin_types, work.reservations)
@@ -103,6 +106,16 @@ class ProofInstances:
             supply=np.concatenate([supply, numbers + supply.max(initial=0) + 1]),
         )
         return instance, bin_types
+
+    @cached_property
+    def _devices(self) -> DeviceColumns:
+        """None where claims may also have devices of several nodes, which they got before anything was packed."""
+        claims, pools = self._work.claims, self._pools
+        claimed = [demand.pod_class.devices for demand in self._demands]
+        if not any(claimed) or claims.published.shared.devices:
+            return DeviceColumns((), ())
+        stocks = [stock for pool in pools for stock in pool.market.stocks]
+        return DeviceColumns(claimed, [*stocks, *(node.stock for node in self._work.nodes)], is_proof=True)
 
     def _uses(self, items: Sequence[Item]) -> list[PoolUse]:
         """How each item may use pools: as its demand may, in its own domains."""
@@ -179,13 +192,14 @@ def _takes_all(work: Workspace, demand: ProofDemand, pool: Pool) -> bool:
 
 
 def _existing(
-    work: Workspace, items: Sequence[Item], demands: Sequence[ProofDemand], requests: Ints
+    work: Workspace, items: Sequence[Item], demands: Sequence[ProofDemand], requests: Ints, devices: DeviceColumns
 ) -> tuple[Ints, Mask]:
     """Nodes that exist and could take some pod: int64[nodes, resources], their free room, and bool[items, nodes], for
     which items.
     """
     nodes = [node for node in work.nodes if not node.view.is_unlaunched and (node.free >= 0).all()]
-    free = np.array([node.free for node in nodes], dtype=np.int64).reshape(len(nodes), requests.shape[1])
+    rows = [np.concatenate([node.free, devices.left(node.stock, node.taken)]) for node in nodes]
+    free = np.array(rows, dtype=np.int64).reshape(len(nodes), requests.shape[1])
     is_open: Mask = np.asarray((free[None] >= requests[:, None]).all(axis=2))
     for number, (item, demand) in enumerate(zip(items, demands, strict=True)):
         for index in np.flatnonzero(is_open[number]):

@@ -26,6 +26,7 @@ from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import FairPrice, NewNodes, is_open_to
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
+from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for
 from joinery.decisions.scheduling.optimise.limited import are_kept, limit_rows
 from joinery.decisions.scheduling.optimise.orders import Order, apart_by_labels, host_rules
@@ -68,7 +69,8 @@ class Rebuilding:
     """One attempt to carry out the orders with other nodes.
 
     ``waiting``: for each order the names of its pods that have no node yet. ``across_tiers``: they may also be in
-    heavier pools than they were, which users would rather have used.
+    heavier pools than they were, which users would rather have used. ``requests``: int64[orders, resources and columns
+    of devices], of one copy; ``pools`` have room in these columns too. ``ranks``: of each order, when it is served.
     """
 
     def __init__(
@@ -85,6 +87,12 @@ class Rebuilding:
         self._nodes = NewNodes(work, prefix="best/" if across_tiers else "better/")
         for node in kept:
             self._nodes.adopt(node)
+        claimed = [order.demand.pod_class.devices for order in orders]
+        devices = DeviceColumns(claimed, (stock for pool in work.pools for stock in pool.market.stocks))
+        requests = np.hstack([np.array([order.demand.requests for order in orders]), devices.sizes(claimed)])
+        self._requests: Ints = requests * np.array([[order.unit] for order in orders], dtype=np.int64)
+        self._pools = devices.widened(work.pools)
+        self._ranks = list(map(devices.rank, claimed))
 
     def run(self, effort: Effort, incumbent: Incumbent) -> Better | None:
         """Nodes that carry out all orders; None where that failed."""
@@ -108,9 +116,9 @@ class Rebuilding:
 
     def _packed(self, effort: Effort, incumbent: Incumbent) -> _Packed:
         """The bins to buy; where time is up, nodes of the incumbent are kept in place of some."""
-        requests = np.array([order.demand.requests * order.unit for order in self._orders], dtype=np.int64)
+        requests = self._requests
         uses = _pool_uses(self._work, self._orders, across_tiers=self._across_tiers)
-        bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
+        bin_types = bin_types_for(self._pools, requests, uses, self._preferences)
         instance = self._instance(requests, bin_types)
         is_paid = np.array_equal(bin_types.costs, bin_types.prices)
         selection = None if is_paid else CoreSelection(instance, bin_types.prices, effort.patience())
@@ -137,7 +145,7 @@ class Rebuilding:
         """
         rows = limit_rows(self._work.pools, bin_types, self._nodes, incumbent.bought)
         cutoff = min(sum(incumbent.costs), cost_of(instance, packed) if are_kept(packed, rows) else np.inf)
-        many = bin_types_for(self._work.pools, instance.sizes, uses, self._preferences, with_limits=True)
+        many = bin_types_for(self._pools, instance.sizes, uses, self._preferences, with_limits=True)
         larger = self._instance(instance.sizes, many)
         rows = limit_rows(self._work.pools, many, self._nodes, incumbent.bought)
         constrained = ConstrainedInstance(
@@ -185,7 +193,8 @@ class Rebuilding:
         pool = self._work.pools[int(bin_types.pool[pattern.bin_type])]
         instance_type = int(bin_types.instance_type[pattern.bin_type])
         reserved = bin_types.offerings[pattern.bin_type] if bin_types.reservations[pattern.bin_type] else None
-        items = [(int(i), int(pattern.counts[i]) * self._orders[i].unit) for i in np.flatnonzero(pattern.counts)]
+        held = sorted(map(int, np.flatnonzero(pattern.counts)), key=self._ranks.__getitem__)
+        items = [(item, int(pattern.counts[item]) * self._orders[item].unit) for item in held]
         is_repeatable = False
         for _ in range(pattern.copies):
             wanted = [

@@ -10,6 +10,8 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
 
+from msgspec.structs import replace as with_fields
+
 from joinery.decisions.verification.devices.search import Ask, Key, Search
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.launch_options import LaunchOptions
@@ -18,7 +20,6 @@ from joinery.decisions.verification.predicates import term_matches
 from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.kubernetes.core import NodeSelector, Pod
-from joinery.objects.kubernetes.device_expressions import qualified
 from joinery.objects.kubernetes.dynamic_resources import (
     AllocatedDevice,
     Device,
@@ -82,9 +83,8 @@ class _Cluster:
         for one in self._devices_of(claim):
             amounts = self.used.setdefault((one.driver, one.pool, one.device), {})
             for name, amount in one.consumed_capacity.items():
-                full = qualified(one.driver, name)
                 with suppress(ValueError):  # the API server lets no such amount in
-                    amounts[full] = amounts.get(full, Decimal(0)) + parse(amount)
+                    amounts[name] = amounts.get(name, Decimal(0)) + parse(amount)
 
     def _devices_of(self, claim: ResourceClaim) -> list[AllocatedDevice]:
         if claim.status.allocation is None or self._is_given_back(claim):
@@ -104,13 +104,14 @@ class _Cluster:
         pools: dict[tuple[str, str], list[ResourceSlice]] = {}
         for one in slices:
             pools.setdefault((one.spec.driver, one.spec.pool.name), []).append(one)
-        current: list[ResourceSlice] = []
+        current: list[tuple[str, ResourceSliceSpec]] = []
         for members in pools.values():
             last = max(one.spec.pool.generation for one in members)
             newest = [one for one in members if one.spec.pool.generation == last]
-            if len(newest) >= newest[0].spec.pool.resource_slice_count:
-                current += newest
-        return [(_node_of(one), one.spec) for one in current]
+            listed = [(owner, one.spec, device) for one in newest for owner, device in _listed(one)]
+            if len(newest) == newest[0].spec.pool.resource_slice_count and _agrees(newest, listed):
+                current += _by_owner(newest, listed)
+        return current
 
     def slices_of(self, node: FinalNode) -> Sequence[ResourceSliceSpec]:
         """What a node publishes, and before it is initialised what its instance type says that it will."""
@@ -175,12 +176,41 @@ class _Cluster:
     def take(self, search: Search) -> None:
         """Note what was given of the devices of several nodes."""
         for device in search.devices:
-            if device.is_elsewhere and (device.is_used or device.taken):
+            if device.is_elsewhere and (device.is_used or device.sharing):
                 self.used[device.key] = dict(device.taken)
 
 
 def _is_usable_on(node: FinalNode, selector: NodeSelector | None) -> bool:
     return selector is None or any(term_matches(term, node.labels, node.name) for term in selector.node_selector_terms)
+
+
+def _listed(one: ResourceSlice) -> Iterator[tuple[str, Device]]:
+    """Its devices, each with the node that it is of; an empty name for those of several nodes."""
+    for device in one.spec.devices:
+        yield device.node_name if one.spec.per_device_node_selection else _node_of(one), device
+
+
+def _agrees(slices: Sequence[ResourceSlice], listed: Sequence[tuple[str, ResourceSliceSpec, Device]]) -> bool:
+    """Whether no name is used twice, and all counters that devices take of are there (Kubernetes `buildPool`)."""
+    counters: dict[str, set[str]] = {}
+    for one in (one for it in slices for one in it.spec.shared_counters):
+        if one.name in counters:
+            return False
+        counters[one.name] = set(one.counters)
+    consumed = [(one.counter_set, name) for _, _, it in listed for one in it.consumes_counters for name in one.counters]
+    named = {(owner, device.name) for owner, _, device in listed}
+    return len(named) == len(listed) and all(name in counters.get(which, ()) for which, name in consumed)
+
+
+def _by_owner(
+    slices: Sequence[ResourceSlice], listed: Sequence[tuple[str, ResourceSliceSpec, Device]]
+) -> Iterator[tuple[str, ResourceSliceSpec]]:
+    """What the pool has for each node. Counters that devices of several nodes take of are nobody's."""
+    takers = {owner for owner, _, device in listed if device.consumes_counters}
+    counters = [one for it in slices for one in it.spec.shared_counters] if len(takers) == 1 else []
+    for owner, spec, device in listed:
+        if len(takers) == 1 or not device.consumes_counters:
+            yield owner, with_fields(spec, devices=[device], shared_counters=counters if owner in takers else [])
 
 
 def _node_of(one: ResourceSlice) -> str:

@@ -54,6 +54,7 @@ class SearchedDevice:
     counters: Sequence[tuple[CounterKey, Decimal]]
     is_elsewhere: bool
     is_used: bool = False
+    sharing: int = 0
     taken: dict[str, Decimal] = field(default_factory=dict)
 
     @cached_property
@@ -100,6 +101,7 @@ class Search:
             if device.key in used:
                 device.taken = dict(used[device.key])
                 device.is_used = not device.said.allow_multiple_allocations
+                device.sharing = 1 if device.said.allow_multiple_allocations else 0
                 for counter, amount in device.counters:
                     self._left[counter] = self._left.get(counter, Decimal(0)) - amount
 
@@ -125,10 +127,7 @@ class Search:
             key=(spec.driver, spec.pool.name, said.name),
             said=said,
             attributes=attributes,
-            capacity={
-                qualified(spec.driver, name): (parse(one.value), one.request_policy)
-                for name, one in said.capacity.items()
-            },
+            capacity={name: (parse(one.value), one.request_policy) for name, one in said.capacity.items()},
             counters=[
                 ((spec.driver, spec.pool.name, taken.counter_set, name), parse(counter.value))
                 for taken in said.consumes_counters
@@ -172,20 +171,22 @@ class Search:
         if count == 0:
             return then()
         tried = set[str]()
-        for index in range(len(fitting) - count + 1 if not _any_shared(fitting) else len(fitting)):
+        for index in range(len(fitting) - count + 1):
             device = fitting[index]
             self._steps -= 1
             if self._steps < 0:
                 return False
             amounts = self._amounts(way, device)
+            is_given = any(other is device for _, other in ask.given)
+            if is_given and not device.said.allow_multiple_allocations:
+                continue
             if device.likeness in tried or amounts is None or not _agree(ask, name, device):
                 continue
             if not device.is_used and not device.said.allow_multiple_allocations:
                 tried.add(device.likeness)
             self._move(way, device, amounts, 1)
             ask.given.append((name, device))
-            rest = fitting[index if device.said.allow_multiple_allocations else index + 1 :]
-            if self._fill(ask, name, way, rest, count - 1, then):
+            if self._fill(ask, name, way, fitting[index + 1 :], count - 1, then):
                 return True
             ask.given.pop()
             self._move(way, device, amounts, -1)
@@ -202,10 +203,9 @@ class Search:
             return False
         wanted = way.capacity.requests if way.capacity else {}
         has = {name: value for name, (value, _) in device.capacity.items()}
-        driver = device.key[0]
         return (
             bool(is_selected)
-            and all(has.get(qualified(driver, name), Decimal(-1)) >= parse(text) for name, text in wanted.items())
+            and all(has.get(name, Decimal(-1)) >= parse(text) for name, text in wanted.items())
             and all(_tolerates(way, taint) for taint in device.said.taints if taint.effect in _KEEPING)
         )
 
@@ -213,14 +213,15 @@ class Search:
         """What the device would give of its capacities; None where it may not be given."""
         if way.admin_access:
             return {}
-        if device.is_used or any(amount > self._left.get(counter, Decimal(-1)) for counter, amount in device.counters):
+        if device.is_used:
+            return None
+        # Whatever claims share takes of counters once.
+        needed = device.counters if not device.sharing else ()
+        if any(amount > self._left.get(counter, Decimal(-1)) for counter, amount in needed):
             return None
         if not device.said.allow_multiple_allocations:
             return {}
-        asked = {
-            qualified(device.key[0], name): parse(text)
-            for name, text in (way.capacity.requests if way.capacity else {}).items()
-        }
+        asked = {name: parse(text) for name, text in (way.capacity.requests if way.capacity else {}).items()}
         amounts = {}
         for name, (value, policy) in device.capacity.items():
             amount = _granted(asked.get(name), value, policy)
@@ -232,12 +233,16 @@ class Search:
     def _move(self, way: DeviceAlternative, device: SearchedDevice, amounts: Mapping[str, Decimal], sign: int) -> None:
         if way.admin_access:
             return
+        was_shared = device.sharing > 0
         if not device.said.allow_multiple_allocations:
             device.is_used = sign > 0
+        else:
+            device.sharing += sign
         for name, amount in amounts.items():
             device.taken[name] = device.taken.get(name, Decimal(0)) + sign * amount
-        for counter, amount in device.counters:
-            self._left[counter] -= sign * amount
+        if not device.said.allow_multiple_allocations or was_shared != (device.sharing > 0):
+            for counter, amount in device.counters:
+                self._left[counter] -= sign * amount
 
 
 def _amount(text: str | int | float) -> Decimal:
@@ -245,10 +250,6 @@ def _amount(text: str | int | float) -> Decimal:
         return parse(text)
     except ValueError:
         return Decimal(0)
-
-
-def _any_shared(devices: Sequence[SearchedDevice]) -> bool:
-    return any(device.said.allow_multiple_allocations for device in devices)
 
 
 def _granted(asked: Decimal | None, value: Decimal, policy: RequestPolicy | None) -> Decimal | None:
