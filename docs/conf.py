@@ -9,6 +9,11 @@ html_theme = "furo"
 html_title = "Joinery"
 # Pages for those who work on Joinery come after all others.
 html_search_scorer = str(Path(__file__).with_name("search.js"))
+html_static_path = ["site"]
+html_css_files = ["pages.css"]
+html_js_files = ["pages.js"]
+# Nothing is put into it.
+html_use_index = False
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
