@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -79,6 +80,15 @@ SEARCHES = {
     "iam": "docs/permissions",
     "ami": "docs/amis",
 }
+#: Pages with the widest tables and drawings, which a telephone has to show whole.
+TELEPHONE = ("docs/reference", "docs/compatibility", "docs/disruption")
+#: The first element that is wider than the screen and scrolls nowhere, or the first table of words that does.
+_CUT_OFF = """new Promise(done => requestAnimationFrame(() => {
+  if (document.documentElement.scrollWidth > innerWidth) return done("the page is wider than the screen");
+  const table = [...document.querySelectorAll("table.docutils")].find(
+    one => one.scrollWidth > one.parentElement.clientWidth && one.textContent.length > 40 * one.rows.length);
+  done(table ? table.textContent.trim().slice(0, 40) : "");
+}))"""
 MANIFESTS = "manifests/README"  # a link to the folder in the package
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 #: What a browser fetches by itself. A link that a reader clicks may lead anywhere.
@@ -100,7 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
         (options.folder / "index.html").write_text(
             f'<!doctype html><title>Joinery</title><meta http-equiv="refresh" content="0; url={HOME}.html">\n'
         )
-        if wrong := list(found_elsewhere(options.folder)):
+        if wrong := [*found_elsewhere(options.folder), *cut_off(options.folder)]:
             sys.exit("\n".join(wrong))
         return
     shutil.rmtree(options.folder, ignore_errors=True)
@@ -179,6 +189,16 @@ def found_elsewhere(site: Path) -> Iterator[str]:
                         yield f"a search for {words!r} finds {first} first, and not {expected}.html"
         except MissingBrowserError as error:
             print(f"searches are NOT TRIED: {error}", file=sys.stderr)
+
+
+def cut_off(site: Path) -> Iterator[str]:
+    """Of ``TELEPHONE`` those of which a telephone shows a part alone; none where there is no browser."""
+    with TemporaryDirectory() as profile, suppress(MissingBrowserError), browsing(Path(profile)) as browser:
+        for name in TELEPHONE:
+            page = browser.open(site.resolve() / f"{name}.html", width=390)
+            if cut := page.ask(_CUT_OFF):
+                yield f"{name}.html is cut off on a telephone: {cut}"
+            page.close()
 
 
 def _first_result(browser: Browser, site: Path, words: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from joinery.objects.errors import ConfigurationError
-from joinery_cli.options import CatalogOption, Files, Format, MoreFiles, Recursive, RegionOption
+from joinery_cli.options import CatalogOption, Files, ListFormat, MoreFiles, Recursive, RegionOption
 
 if TYPE_CHECKING:
     from joinery.objects.karpenter.nodeclass import NodeClass
@@ -57,7 +57,9 @@ def catalog(
         Order | None,
         typer.Option("--sort", help="The cheapest first, the largest, or by name. Default of the table: price."),
     ] = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
+    output: Annotated[
+        ListFormat, typer.Option("-o", "--output", help="How to print it; wide: with processor, devices, disks, zones.")
+    ] = ListFormat.TABLE,
 ) -> None:
     """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
     from joinery.gateways.ec2.offline import instance_types
@@ -82,16 +84,18 @@ def catalog(
         tell([warning("NodeOverlays are not counted here, as they are in plans")])
     known = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]
     types = [*_filtered(known, families or (), min_cpu or 0)]
-    if sort or output is Format.TABLE:
+    if sort or output is not ListFormat.JSON:
         types.sort(key=partial(_place, order=sort or Order.PRICE))
-    if output is Format.JSON:
+    if output is ListFormat.JSON:
         from joinery_cli.output.json import write
 
         write([entry(kind) for kind in types])
+        return
+    if output is ListFormat.WIDE:
+        from joinery_cli.output.wide import print_catalog
     else:
         from joinery_cli.output.table import print_catalog
-
-        print_catalog(types, f"{chosen.kind} {chosen.metadata.name}", prices)
+    print_catalog(types, f"{chosen.kind} {chosen.metadata.name}", prices)
 
 
 def _filtered(types: Sequence["InstanceType"], families: Sequence[str], min_cpu: float) -> "Iterator[InstanceType]":

@@ -75,7 +75,11 @@ def disrupt(
     scheduler_config: SchedulerOption = None,
     output: Annotated[
         DecisionFormat,
-        typer.Option("-o", "--output", help="How to print the decision; yaml: what a function would write for it."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="How to print it; wide: all nodes with more columns; yaml: what a function would write.",
+        ),
     ] = DecisionFormat.TABLE,
     with_pods: Annotated[
         bool,
@@ -205,4 +209,4 @@ def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) ->
     else:
         from joinery_cli.output.disruptions_table import print_disruptions
 
-        print_disruptions(view, with_pods=with_pods)
+        print_disruptions(view, with_pods=with_pods, is_wide=output is DecisionFormat.WIDE)

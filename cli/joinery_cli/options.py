@@ -17,10 +17,19 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class ListFormat(StrEnum):
+    """How a list is printed: ``wide`` has a line for each thing, with all its columns."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+
+
 class DecisionFormat(StrEnum):
     """How a plan, or a decision about nodes, is printed: also as a page, and as what a function would write."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     HTML = "html"
     YAML = "yaml"

@@ -78,7 +78,11 @@ def plan(
     scheduler_config: SchedulerOption = None,
     output: Annotated[
         DecisionFormat,
-        typer.Option("-o", "--output", help="How to print the plan; yaml: the NodeClaims that a function would write."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="How to print the plan; wide: all nodes with more columns; yaml: the NodeClaims to write.",
+        ),
     ] = DecisionFormat.TABLE,
     with_pods: Annotated[bool, typer.Option("--pods", help="List in the table where every pod goes.")] = False,
     explained: ExplainOption = None,
@@ -262,4 +266,4 @@ def _show(plan: "PlanView", output: DecisionFormat, *, with_pods: bool) -> None:
     else:
         from joinery_cli.output.table import print_plan
 
-        print_plan(plan, with_pods=with_pods)
+        print_plan(plan, with_pods=with_pods, is_wide=output is DecisionFormat.WIDE)

@@ -14,7 +14,7 @@ from joinery_cli.options import (
     DaemonsOption,
     EveryOption,
     Files,
-    Format,
+    ListFormat,
     MoreFiles,
     NowOption,
     Recursive,
@@ -52,11 +52,14 @@ def top(
         float, typer.Option(metavar="SECONDS", help="How long each of the two decisions of a look may take.")
     ] = 10.0,
     output: Annotated[
-        Format,
+        ListFormat,
         typer.Option(
-            "-o", "--output", help="The screen, or a table where there is no terminal; or a JSON line a look."
+            "-o",
+            "--output",
+            help="The screen, or a table where there is no terminal; wide: that table with more columns; json: a line "
+            "a look.",
         ),
-    ] = Format.TABLE,
+    ] = ListFormat.TABLE,
 ) -> None:
     """Look at nodes and pods while they change: what each node waits for, why it stays, and what comes next.
 
@@ -91,17 +94,17 @@ def top(
             length = duration_of("--last", last) if last else None
             found = stack.enter_context(record_files(records, length, region_named(region)))
             feed = records_feed([read_record(file) for file in found], asked)
-            every = 0.0 if output is Format.JSON else every
+            every = 0.0 if output is ListFormat.JSON else every
         else:
             feed = objects_feed(asked)
         show(feed, output, every=every)
 
 
-def show(feed: "Iterator[TopView]", output: Format, *, every: float) -> None:
+def show(feed: "Iterator[TopView]", output: ListFormat, *, every: float) -> None:
     """The views of a feed: on the terminal's screen; the first alone as a table, where there is no terminal; or each as
     a line of JSON. ``every``: seconds between two of them.
     """
-    if output is Format.JSON:
+    if output is ListFormat.JSON:
         _stream(feed, every)
         return
     if is_on_screen(output):
@@ -110,14 +113,19 @@ def show(feed: "Iterator[TopView]", output: Format, *, every: float) -> None:
         if error := Top(feed, every).run():
             raise error
         return
+    if output is ListFormat.WIDE:
+        from joinery_cli.output.wide import print_top
+
+        print_top(next(feed))
+        return
     from joinery_cli.output.top_lines import print_view
 
     print_view(next(feed))
 
 
-def is_on_screen(output: Format) -> bool:
+def is_on_screen(output: ListFormat) -> bool:
     """Whether there is a terminal to look at and to type on, and nothing else is asked for."""
-    return output is Format.TABLE and sys.stdout.isatty() and sys.stdin.isatty()
+    return output is ListFormat.TABLE and sys.stdout.isatty() and sys.stdin.isatty()
 
 
 def _stream(feed: "Iterator[TopView]", every: float) -> None:

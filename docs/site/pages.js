@@ -15,7 +15,10 @@ function stack() {
     if (!NARROW.matches || !isTooWide || !isOfWords(table)) continue;
     const names = [...table.tHead?.rows[0]?.cells ?? []].map(cell => cell.textContent.trim());
     for (const row of table.tBodies[0].rows)
-      [...row.cells].forEach((cell, at) => { if (names[at]) cell.dataset.column = names[at]; });
+      [...row.cells].forEach((cell, at) => {
+        if (names[at]) cell.dataset.column = names[at];
+        cell.classList.toggle("bare", !cell.textContent.trim());
+      });
     table.classList.add("stacked");
   }
 }

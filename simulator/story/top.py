@@ -8,7 +8,7 @@ from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery_cli.live.feeds import decided
-from joinery_cli.options import Format
+from joinery_cli.options import ListFormat
 from joinery_cli.prices import Prices
 from joinery_cli.top import show as show_feed
 from joinery_cli.view.top_view import TopView
@@ -21,7 +21,7 @@ STEP = timedelta(seconds=15)
 
 def show(scenario: Scenario, seed: int | None, *, is_json: bool) -> None:
     """On the screen, a second for each step; or as lines of JSON, without waiting."""
-    show_feed(feed(scenario, seed), Format.JSON if is_json else Format.TABLE, every=0.0 if is_json else 1.0)
+    show_feed(feed(scenario, seed), ListFormat.JSON if is_json else ListFormat.TABLE, every=0.0 if is_json else 1.0)
 
 
 def feed(scenario: Scenario, seed: int | None = None, step: timedelta = STEP) -> Iterator[TopView]:

@@ -91,11 +91,12 @@ class Pipe:
             raise BrowserError(f"{method}: {answer['error']['message']}")
         return dict(answer.get("result", {}))
 
-    def event(self, method: str, session: str) -> dict[str, Any]:
-        """The next such event, or one that has come already."""
+    def event(self, method: str, session: str, **parameters: Any) -> dict[str, Any]:
+        """The next such event, or one that has come already. ``parameters``: what it must say."""
 
         def fits(message: dict[str, Any]) -> bool:
-            return message.get("method") == method and message.get("sessionId") == session
+            is_such = message.get("method") == method and message.get("sessionId") == session
+            return is_such and parameters.items() <= message["params"].items()
 
         received = next((message for message in self.events if fits(message)), None)
         return received or self._wait(fits, method)
@@ -138,8 +139,10 @@ class Browser:
         page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         page.media(dark=dark)
         page.call("Page.bringToFront")  # a tab behind others sees no pointer
-        page.call("Page.navigate", url=file.as_uri())
-        self._pipe.event("Page.loadEventFired", session)
+        page.call("Page.setLifecycleEventsEnabled", enabled=True)
+        # The empty page that was there may load only now: its event is not the one to wait for.
+        loader = page.call("Page.navigate", url=file.as_uri())["loaderId"]
+        self._pipe.event("Page.lifecycleEvent", session, loaderId=loader, name="load")
         return page
 
 

@@ -48,7 +48,7 @@ def watchable(command: Callable[..., None]) -> Callable[..., None]:
 
 def _check(options: dict[str, Any], every: float) -> None:
     # Each command has formats of its own; those of one name are equal, as strings are.
-    if options["output"] not in (DecisionFormat.TABLE, DecisionFormat.JSON):
+    if options["output"] not in (DecisionFormat.TABLE, DecisionFormat.WIDE, DecisionFormat.JSON):
         raise ConfigurationError(f"--watch: shows a table or JSON, not -o {options['output'].value}")
     if "-" in (*(options["files"] or ()), *(options["more_files"] or ())):
         raise ConfigurationError("--watch: standard input can be read only once; give a file instead of -f -")

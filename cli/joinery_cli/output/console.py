@@ -25,16 +25,17 @@ from joinery_cli.view.workloads import Filled
 #: Columns where there is no terminal, and the fewest that are laid out for.
 WIDTH, _NARROWEST = 80, 60
 #: What no table exceeds: Rich takes a terminal to be so wide, or it would cut figures off.
-_WIDEST = 250
+_WIDEST, _UNBOUNDED = 250, 100_000
 ZONE_WIDTH, TYPE_WIDTH = 15, 19
 _NAMED_PODS = 3
 _FULL = 0.8
 
 
 @contextmanager
-def printing() -> Iterator[Console]:
-    """A console that cuts nothing off; no line ends in blanks."""
-    console = Console(width=_WIDEST, soft_wrap=True, highlight=False, emoji=False, markup=False)
+def printing(*, is_wide: bool = False) -> Iterator[Console]:
+    """A console that cuts nothing off; no line ends in blanks. ``is_wide``: tables may be as wide as they get."""
+    width = _UNBOUNDED if is_wide else _WIDEST
+    console = Console(width=width, soft_wrap=True, highlight=False, emoji=False, markup=False)
     with console.capture() as captured:
         yield console
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))

@@ -31,12 +31,17 @@ _SHOWN_LINES = 8
 _SHOWN_MESSAGES = 3
 
 
-def print_disruptions(view: DisruptionView, *, with_pods: bool = False) -> None:
+def print_disruptions(view: DisruptionView, *, with_pods: bool = False, is_wide: bool = False) -> None:
     """The whole decision on standard output.
 
-    ``with_pods``: all commands with all their nodes, and a line for every pod that moves.
+    ``with_pods``: all commands with all their nodes, and a line for every pod that moves. ``is_wide``: a line for every
+    node, with all columns.
     """
-    with printing() as console:
+    with printing(is_wide=is_wide) as console:
+        if is_wide:
+            from joinery_cli.output.wide import nodes_table
+
+            console.print(nodes_table(view), "")
         _print_commands(console, view.commands, is_whole=with_pods)
         if with_pods and view.evicted:
             console.print(_pods(view), "")

@@ -43,14 +43,12 @@ _NAME_WIDTH = 46
 _MOST_PREFERENCES = 20
 
 
-def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
-    """The whole plan on standard output. ``with_pods``: a line for every pod that says where it goes."""
-    with printing() as console:
-        if plan.sections:
-            console.print(_launches(plan), "")
-        if plan.existing:
-            console.print(_existing(plan.existing, _measured(plan)))
-            _print_rest(console, plan.existing)
+def print_plan(plan: PlanView, *, with_pods: bool = False, is_wide: bool = False) -> None:
+    """The whole plan on standard output. ``with_pods``: a line for every pod that says where it goes. ``is_wide``: all
+    nodes with all columns.
+    """
+    with printing(is_wide=is_wide) as console:
+        _print_nodes(console, plan, is_wide=is_wide)
         if with_pods and (plan.placed or plan.packing.unplaced):
             console.print(_pods(plan), "")
         _print_refused(console, plan.refused)
@@ -58,6 +56,20 @@ def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
         _print_totals(console, plan)
         for explanation in plan.explanations:
             print_explanation(console, lines(explanation))
+
+
+def _print_nodes(console: Console, plan: PlanView, *, is_wide: bool) -> None:
+    if is_wide:
+        from joinery_cli.output.wide import plan_tables
+
+        for table in plan_tables(plan):
+            console.print(table, "")
+        return
+    if plan.sections:
+        console.print(_launches(plan), "")
+    if plan.existing:
+        console.print(_existing(plan.existing, _measured(plan)))
+        _print_rest(console, plan.existing)
 
 
 # --- launches ---

@@ -20,6 +20,8 @@ from joinery_cli.view.top_view import Phase, TopNext, TopNode, TopPods, TopPool,
 
 #: From so many columns on, nodes have a bar.
 _WIDE = 100
+#: Columns of the sums, and of sentences that are printed whole.
+_SUMMARY_WIDTH, _UNCUT = 120, 100_000
 _BAR = 10
 _MARKS = " ▏▎▍▌▋▊▉█"
 _PHASES = {
@@ -211,6 +213,14 @@ def print_view(view: TopView) -> None:
     console.print(summary(view, look.width))
     for line in lines(view, look):
         console.print(line.text)
+
+
+def print_around(console: Console, view: TopView) -> None:
+    """What there is beside the nodes, whole: sums, pods that wait, what comes next, what to know."""
+    console.print(summary(view, _SUMMARY_WIDTH))
+    for line in lines(view, Look(width=_UNCUT)):
+        if not line.key.startswith(("pool/", "node/")):
+            console.print(line.text)
 
 
 def _notice(notice: UserNotice, look: Look) -> Line:
