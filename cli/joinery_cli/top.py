@@ -114,9 +114,9 @@ def show(feed: "Iterator[TopView]", output: ListFormat, *, every: float) -> None
             raise error
         return
     if output is ListFormat.WIDE:
-        from joinery_cli.output.wide import print_top
+        from joinery_cli.output.top_lines import print_wide
 
-        print_top(next(feed))
+        print_wide(next(feed))
         return
     from joinery_cli.output.top_lines import print_view
 

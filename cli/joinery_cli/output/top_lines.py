@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from joinery_cli.notices import Severity, UserNotice
+from joinery_cli.output.console import printing
 from joinery_cli.output.visible import visible
-from joinery_cli.view.figures import count, money, natural
+from joinery_cli.output.wide import top_table
+from joinery_cli.view.figures import age, count, money, natural
 from joinery_cli.view.top_view import Phase, TopNext, TopNode, TopPods, TopPool, TopView, fullness
 
 #: From so many columns on, nodes have a bar.
@@ -32,7 +34,6 @@ _PHASES = {
     Phase.LEAVING: "red",
 }
 _CAPACITY_TYPES = {"on-demand": "od", "reserved": "res"}
-_UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 #: The heading of notices, which is folded at first.
 NOTICES = "notices"
@@ -215,12 +216,15 @@ def print_view(view: TopView) -> None:
         console.print(line.text)
 
 
-def print_around(console: Console, view: TopView) -> None:
-    """What there is beside the nodes, whole: sums, pods that wait, what comes next, what to know."""
-    console.print(summary(view, _SUMMARY_WIDTH))
-    for line in lines(view, Look(width=_UNCUT)):
-        if not line.key.startswith(("pool/", "node/")):
-            console.print(line.text)
+def print_wide(view: TopView) -> None:
+    """All of it, whole: sums, pods that wait, what comes next, what to know; and of each node every column."""
+    with printing(is_wide=True) as console:
+        console.print(summary(view, _SUMMARY_WIDTH))
+        for line in lines(view, Look(width=_UNCUT)):
+            if not line.key.startswith(("pool/", "node/")):
+                console.print(line.text)
+        if view.nodes:
+            console.print(top_table(view))
 
 
 def _notice(notice: UserNotice, look: Look) -> Line:
@@ -231,15 +235,6 @@ def _notice(notice: UserNotice, look: Look) -> Line:
 
 
 # --- words of few letters ---
-
-
-def age(time: timedelta | None) -> str:
-    """The largest unit alone, as kubectl has it: ``3d``, ``12m``."""
-    if time is None:
-        return "-"
-    seconds = max(0, int(time.total_seconds()))
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), (1, "s"))
-    return f"{seconds // size}{unit}"
 
 
 def middle(name: str, width: int) -> str:

@@ -10,10 +10,9 @@ from rich.table import Table
 from joinery.objects.karpenter.labels import ARCH, ZONE
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery_cli.output.console import headed_table, print_prices, printing, styled
-from joinery_cli.output.top_lines import age, print_around
 from joinery_cli.prices import Prices
 from joinery_cli.view.disruption_view import DisruptionView, DrawnNode, Fate
-from joinery_cli.view.figures import amount, count, natural, resource_heading, share, size, unit
+from joinery_cli.view.figures import age, amount, count, natural, resource_heading, share, size, unit
 from joinery_cli.view.plan_view import Existing, Group, PlanView
 from joinery_cli.view.top_view import TopNode, TopView
 from joinery_cli.view.workloads import Filled
@@ -149,20 +148,17 @@ def _node(node: DrawnNode) -> Iterator[str]:
 # --- top ---
 
 
-def print_top(view: TopView) -> None:
-    """One look, without the screen: all of it as ``joinery top`` prints it, and of each node every column."""
+def top_table(view: TopView) -> Table:
+    """Of each node every column."""
     columns = (
         ("node", _LEFT), ("node claim", _LEFT), ("node pool", _LEFT), ("instance type", _LEFT), ("zone", _LEFT),
         ("capacity type", _LEFT), ("$/h", _RIGHT), ("pods", _RIGHT), *((_heading(name), _RIGHT) for name in _MEASURED),
         ("full", _RIGHT), ("age", _RIGHT), ("phase", _LEFT), ("until", _LEFT), ("rule", _LEFT), ("why", _LEFT),
     )  # fmt: skip
-    with printing(is_wide=True) as console:
-        print_around(console, view)
-        if view.nodes:
-            table = _table("Nodes", *columns)
-            for node in view.nodes:
-                _row(table, *_top_node(node))
-            console.print(table)
+    table = _table("Nodes", *columns)
+    for node in view.nodes:
+        _row(table, *_top_node(node))
+    return table
 
 
 def _top_node(node: TopNode) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from datetime import timedelta
 
 from joinery.objects.kubernetes.quantity import Resources
 
@@ -10,6 +11,8 @@ _SMALL, _LARGE, _MANY = 0.1, 100, 1000
 #: As AWS bills a month.
 _HOURS_A_MONTH = 730
 _MEASURED = ("cpu", "memory")
+#: The units of an age.
+_AGES = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 #: A larger gap says nothing and is not shown: the bound is next to nothing, where all might have been reserved.
 MOST_GAP = 10.0
 #: A smaller gap is shown as none, of a tenth of a percent.
@@ -93,6 +96,15 @@ def in_order(resources: Collection[str]) -> list[str]:
     """CPU, memory, then devices and the rest by name. Pods are counted elsewhere."""
     others = sorted(name for name in resources if name not in (*_MEASURED, "pods"))
     return [name for name in _MEASURED if name in resources] + others
+
+
+def age(time: timedelta | None) -> str:
+    """The largest unit alone, as kubectl has it: ``3d``, ``12m``."""
+    if time is None:
+        return "-"
+    seconds = max(0, int(time.total_seconds()))
+    size, unit = next(((size, unit) for size, unit in _AGES if seconds >= size), (1, "s"))
+    return f"{seconds // size}{unit}"
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:

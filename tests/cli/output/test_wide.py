@@ -4,7 +4,7 @@ import pytest
 
 from joinery_cli.output.disruptions_table import print_disruptions
 from joinery_cli.output.table import print_plan
-from joinery_cli.output.wide import print_top
+from joinery_cli.output.top_lines import print_wide
 from joinery_cli.sources import SAMPLE
 from joinery_cli.view.disruption_groups import view as disruption_view
 from joinery_cli.view.plan_groups import view
@@ -40,7 +40,7 @@ def test_a_decision_has_each_node_with_what_becomes_of_it(capsys: pytest.Capture
 def test_top_prints_every_column_of_every_node_and_cuts_nothing_off(capsys: pytest.CaptureFixture[str]) -> None:
     """The sums, the pods that wait and what comes next stand above, whole."""
     seen = disruption_view(OF_NODES, DISRUPTIONS, SOLD, PRICES, seconds=0.1)
-    print_top(top_view(OF_NODES, PACKING, seen, source="blue"))
+    print_wide(top_view(OF_NODES, PACKING, seen, source="blue"))
     lines = _lines(capsys)
     assert any(line.startswith("node-3 claim-3 default m7a.xlarge us-east-1a on-demand 0.2318 1 ") for line in lines)
     assert any(line.endswith("stays - NotWorthIt its pods fit nowhere for less") for line in lines)
