@@ -7,6 +7,8 @@ by **DeviceClasses** and expressions over what devices say of themselves; its st
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from joinery.objects.kubernetes.core import NodeSelector, ObjectMeta, Toleration, _Object
 
 Quantity = str | int | float
@@ -175,14 +177,20 @@ class ResourceClaimSpec(_Object, frozen=True):
 
 
 class AllocatedDevice(_Object, frozen=True):
-    """A device that a claim has."""
+    """A device that a claim has. ``share_id``: which of several shares of it; empty for all of it."""
 
     request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
+    share_id: str = msgspec.field(default="", name="shareID")
     consumed_capacity: dict[str, Quantity] = {}
+
+    @property
+    def is_share(self) -> bool:
+        """Whether other claims may have it too: as it was when the claim got it, whatever its driver says now."""
+        return bool(self.share_id or self.consumed_capacity)
 
 
 class AllocatedDevices(_Object, frozen=True):

@@ -619,3 +619,106 @@ def test_counters_may_be_in_a_slice_for_all_nodes() -> None:
     said = [_published(f"s{n}", msgspec.convert(one, ResourceSliceSpec)) for n, one in enumerate((shared, own))]
     objects = [one for n in range(2) for one in (_claim(f"c{n}"), _pod(f"p{n}", f"c{n}"))]
     assert len(_why(_plan(_node("n1"), *objects, *said))) == 1
+
+
+# --- what users reported of other autoscalers and of kube-scheduler ---
+
+
+def _share(name: str, **result: Any) -> ResourceClaim:
+    """A claim that has a share of the device for everybody, or as the result says."""
+    got = {"request": "req", "driver": GPU, "pool": "shared", "device": "device-0", **result}
+    users = [{"resource": "pods", "name": "live"}]
+    return _claim(name, status={"allocation": {"devices": {"results": [got]}}, "reservedFor": users})
+
+
+@pytest.mark.parametrize(
+    ("said", "result", "is_free"),
+    [
+        (_SHARED, {"consumedCapacity": {"memory": "8Gi"}, "shareID": "s"}, True),
+        (_SHARED, {}, False),
+        (_SHARED, {"consumedCapacity": {"memory": "-8Gi"}, "shareID": "s"}, False),
+        ({}, {"shareID": "s"}, False),
+        ({"allowMultipleAllocations": True}, {"shareID": "s"}, True),
+        ({}, {"adminAccess": True}, True),
+    ],
+    ids=["a share", "all of it once", "a wrong amount", "a share once", "a share of no amount", "a look"],
+)
+def test_a_device_is_taken_as_it_was_when_it_was_given(said: Document, result: Document, is_free: bool) -> None:
+    """Whatever its driver says of sharing by now (kubernetes-sigs/karpenter #3210, #3212, #3213, #3221)."""
+    asked: Document = {"capacity": {"requests": {"memory": "8Gi"}}} if "capacity" in said else {}
+    objects = _claim("a", _exactly(**asked)), _pod("a", "a"), _share("held", **result)
+    assert bool(_together(_plan(*objects, _everywhere(1, **said)))) == is_free
+
+
+@pytest.mark.parametrize("others", [[], [{"resource": "compositions", "name": "other"}]])
+def test_what_somebody_else_than_pods_uses_is_not_free_when_its_pods_leave(others: list[Document]) -> None:
+    """(kubernetes-sigs/karpenter #3212)"""
+    got = {"request": "req", "driver": GPU, "pool": "shared", "device": "device-0"}
+    users = [{"resource": "pods", "name": "live"}, *others]
+    held = _claim("held", status={"allocation": {"devices": {"results": [got]}}, "reservedFor": users})
+    there = pod("live", node="n1", owner="rs"), node("n1", node_pool="default", deleted=EPOCH)
+    plan = _plan(_claim("a"), _pod("a", "a"), *there, held, _everywhere(1))
+    assert ("default/a" in {left.pod for left in plan.unplaced}) == bool(others)
+
+
+def test_counters_of_a_device_that_claims_share_are_not_taken_again() -> None:
+    """(kubernetes-sigs/karpenter #3213, kubernetes/kubernetes #140450)"""
+    counters = {"slots": {"value": "1"}}
+    consumes = [{"counterSet": "set", "counters": counters}]
+    of_pool = {"driver": GPU, "pool": {"name": "shared", "resourceSliceCount": 2}, "allNodes": True}
+    said = [
+        _published(name, msgspec.convert({**of_pool, **more}, ResourceSliceSpec))
+        for name, more in {
+            "a": {"sharedCounters": [{"name": "set", "counters": counters}]},
+            "b": {"devices": _devices(1, **_SHARED, consumesCounters=consumes)},
+        }.items()
+    ]
+    held = _share("held", consumedCapacity={"memory": "8Gi"}, shareID="s")
+    asked: Document = {"capacity": {"requests": {"memory": "8Gi"}}}
+    assert "a" not in _why(_plan(_claim("a", _exactly(**asked)), _pod("a", "a"), held, *said))
+
+
+def test_pods_that_share_a_claim_of_several_nodes_have_claims_of_their_own() -> None:
+    """(kubernetes/kubernetes #139017: they waited for ever)"""
+    shared = _share("fabric", driver=NIC)
+    pods = [_pod(f"p{n}", "fabric", f"own{n}") for n in range(2)]
+    plan = _plan(shared, *pods, _claim("own0"), _claim("own1"), types=(_gpus(1),))
+    assert _together(plan) == [["p0"], ["p1"]]
+
+
+def test_all_devices_that_take_of_counters_are_given_together() -> None:
+    """If there is enough for all of them (kubernetes/kubernetes #138885: the scheduler panicked)."""
+    for budget, is_placed in (("2", True), ("1", False)):
+        counters = {"slots": {"value": budget}}
+        consumes = [{"counterSet": "set", "counters": {"slots": {"value": "1"}}}]
+        kind = _type(
+            _slice(sharedCounters=[{"name": "set", "counters": counters}]),
+            _slice(*_devices(2, consumesCounters=consumes)),
+        )
+        every = {"name": "req", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+        assert bool(_plan(_claim("a", every), _pod("a", "a"), types=(kind,)).launches) == is_placed
+
+
+def test_a_way_that_was_given_up_takes_nothing() -> None:
+    """Of a shared device whose counters suffice once (kubernetes/kubernetes #140431: what a search had taken and given
+    back stayed taken)."""
+    counters = {"slots": {"value": "1"}}
+    consumes = [{"counterSet": "set", "counters": counters}]
+    small = {"attributes": {"size": {"string": "small"}}, "consumesCounters": consumes}
+    kind = _type(
+        _slice(sharedCounters=[{"name": "set", "counters": counters}]),
+        _slice(
+            {"name": "shared", **_SHARED, "consumesCounters": consumes, "attributes": {"size": {"string": "large"}}},
+            {"name": "own", **small},
+        ),
+    )
+    wants_small = [{"cel": {"expression": f"device.attributes['{GPU}'].size == 'small'"}}]
+    two = _exactly("any"), _exactly("small", selectors=wants_small)
+    assert not _plan(_claim("a", *two), _pod("a", "a"), types=(kind,)).launches
+    assert _plan(_claim("a", _exactly("small", selectors=wants_small)), _pod("a", "a"), types=(kind,)).launches
+
+
+def test_a_template_of_slices_need_not_say_how_many_there_are() -> None:
+    """(kubernetes/autoscaler #10199: pools made for nodes to come were never complete)"""
+    slices = (msgspec.structs.replace(_slice(*_devices(1)), pool=ResourcePool(name="p", resource_slice_count=0)),)
+    assert _plan(_claim("a"), _pod("a", "a"), types=(_type(*slices),)).launches

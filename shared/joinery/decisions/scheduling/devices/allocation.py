@@ -74,9 +74,8 @@ def taken_by(stock: Stock, devices: Mapping[DeviceKey, Mapping[str, Decimal]]) -
     used, consumed, counters = set[int](), dict[tuple[int, str], Decimal](), dict[CounterKey, Decimal]()
     for index, device in enumerate(stock.devices):
         if device.key in devices:
-            if device.is_shared:
+            if device.is_shared and SHARES in devices[device.key]:
                 consumed |= {(index, name): amount for name, amount in devices[device.key].items()}
-                consumed[index, SHARES] = Decimal(1)
             else:
                 used.add(index)
             for key, amount in device.consumes:

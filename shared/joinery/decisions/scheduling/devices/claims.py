@@ -15,6 +15,7 @@ from joinery.decisions.scheduling.devices.allocation import allocate, taken_by
 from joinery.decisions.scheduling.devices.needs import ClaimNeeds, Needs, UnusableClaimError, are_searchable, needs_of
 from joinery.decisions.scheduling.devices.stock import (
     NOTHING,
+    SHARES,
     DeviceKey,
     Published,
     Stock,
@@ -33,7 +34,8 @@ from joinery.objects.kubernetes.core import (
 from joinery.objects.kubernetes.dynamic_resources import ResourceClaim, ResourceClaimSpec
 from joinery.objects.snapshot.snapshot import Snapshot
 
-#: By device that claims have, how much of its capacities, where several claims may have it.
+#: By device that claims have, how much of its capacities and ``SHARES``, where they share it. An amount that is below
+#: zero takes all (``_ENDLESS``).
 Allocated = dict[DeviceKey, dict[str, Decimal]]
 
 
@@ -52,6 +54,7 @@ class PodDevices:
 
 
 NONE = PodDevices()
+_ENDLESS = Decimal("Infinity")
 
 
 @dataclass
@@ -252,9 +255,12 @@ def _allocated(claims: Iterable[ResourceClaim]) -> Allocated:
         for one in claim.status.allocation.devices.results if claim.status.allocation else ():
             if not one.admin_access:
                 amounts = allocated.setdefault(DeviceKey(one.driver, one.pool, one.device), {})
+                if one.is_share:
+                    amounts[SHARES] = amounts.get(SHARES, Decimal(0)) + 1
                 for name, text in one.consumed_capacity.items():
                     with suppress(ValueError):  # the API server lets no such amount in
-                        amounts[name] = amounts.get(name, Decimal(0)) + quantity.parse(text)
+                        amount = quantity.parse(text)
+                        amounts[name] = amounts.get(name, Decimal(0)) + (_ENDLESS if amount < 0 else amount)
     return allocated
 
 

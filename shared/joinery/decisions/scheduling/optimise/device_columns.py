@@ -247,7 +247,7 @@ def _shares_of(stock: Stock, taken: Taken, index: int, amounts: Mapping[str, Dec
         for name, amount in amounts.items()
         if amount > 0
     )
-    return max(0, min(int(min(left, default=Decimal(_ENDLESS))), _ENDLESS))
+    return int(max(min(left, default=Decimal(_ENDLESS)), Decimal(0)).min(Decimal(_ENDLESS)))
 
 
 def _given(name: str, _: Device, amounts: Mapping[str, Decimal]) -> Decimal:

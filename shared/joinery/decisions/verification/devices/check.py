@@ -52,7 +52,7 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
             alike = kind is not None and not cluster.has_common, id(slices), tuple(id(ask.spec) for ask in asked)
             if alike[0] and alike in served:
                 continue
-            search = Search(cluster.classes, cluster.used, slices, cluster.elsewhere(node))
+            search = Search(cluster.classes, cluster.used, cluster.whole, slices, cluster.elsewhere(node))
             if not search.serves(asked):
                 whose = f"a node of type {kind.name}" if kind else "the node"
                 why = f"{whose} has too few devices for what its pods claim"
@@ -75,16 +75,20 @@ class _Cluster:
         self._homes: dict[str, FinalNode] = {}
         self._moved = frozenset(key for key, pod in state.pods.items() if pod.spec.node_name)
         self.used: dict[Key, dict[str, Decimal]] = {}
+        self.whole: set[Key] = set()  # those of which nothing is left for others
         for claim in self._claims.values():
             self._count(claim)
         self._current = self._newest()
 
     def _count(self, claim: ResourceClaim) -> None:
         for one in self._devices_of(claim):
-            amounts = self.used.setdefault((one.driver, one.pool, one.device), {})
+            key = one.driver, one.pool, one.device
+            amounts = self.used.setdefault(key, {})
+            self.whole |= set() if one.is_share else {key}
             for name, amount in one.consumed_capacity.items():
                 with suppress(ValueError):  # the API server lets no such amount in
                     amounts[name] = amounts.get(name, Decimal(0)) + parse(amount)
+                    self.whole |= {key} if parse(amount) < 0 else set()
 
     def _devices_of(self, claim: ResourceClaim) -> list[AllocatedDevice]:
         if claim.status.allocation is None or self._is_given_back(claim):

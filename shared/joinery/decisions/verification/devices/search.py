@@ -1,6 +1,6 @@
 """Whether some assignment of devices serves all claims of a node's pods."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -75,7 +75,8 @@ def _nameless(device: Device) -> Device:
 class Search:
     """Which devices the claims of a node's pods get: any assignment will do.
 
-    ``used``: by device that claims have, how much of its capacities. ``slices``: the node's own; ``elsewhere``: devices
+    ``used``: by device that claims have, how much of its capacities; ``whole``: those that no other claim may have.
+    ``slices``: the node's own; ``elsewhere``: devices
     of several nodes that it can use.
     """
 
@@ -83,6 +84,7 @@ class Search:
         self,
         classes: Mapping[str, DeviceClass],
         used: Mapping[Key, Mapping[str, Decimal]],
+        whole: Container[Key],
         slices: Sequence[ResourceSliceSpec],
         elsewhere: Iterable[tuple[ResourceSliceSpec, Device]],
     ) -> None:
@@ -100,7 +102,7 @@ class Search:
         for device in self.devices:
             if device.key in used:
                 device.taken = dict(used[device.key])
-                device.is_used = not device.said.allow_multiple_allocations
+                device.is_used = device.key in whole or not device.said.allow_multiple_allocations
                 device.sharing = 1 if device.said.allow_multiple_allocations else 0
                 for counter, amount in device.counters:
                     self._left[counter] = self._left.get(counter, Decimal(0)) - amount
