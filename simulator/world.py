@@ -41,10 +41,14 @@ class World:
         ``name``: the cluster's.
         """
         self.seed, self.name = seed, name
+        self.members: list[World] = []
+        if home:
+            home.members.append(self)
         self.clock: Clock = home.clock if home else Clock(start)
         self.cluster = InMemoryCluster(self.clock, seed=seed)
         self.recorder = InMemoryRecorder(self.clock, self.cluster)
-        self.cloud = InMemoryCloud(self.clock, catalog or market(), cluster=name)
+        beside = home.cloud if home else None
+        self.cloud: InMemoryCloud = InMemoryCloud(self.clock, catalog or market(), cluster=name, beside=beside)
         self.doorbell = InMemoryDoorbell(self.clock)
         self.store: InMemoryStore = home.store.of_member(name) if home else InMemoryStore()
         self.unavailable: UnavailableOfferings = (
@@ -96,10 +100,10 @@ class World:
 
 def gateways(settings: Settings) -> Gateways:
     """What ``JOINERY_GATEWAYS=simulator.world:gateways`` names:
-    the gateways of the installed world, or of a new one. Of several, the one of that cluster's name.
+    the gateways of the installed world, or of a new one; or of its member, if the cluster is one.
     """
-    named = (world for world in reversed(_installed) if world.name == settings.cluster)
-    world = next(named, _current())
+    own = _current()
+    world = next((member for member in own.members if member.name == settings.cluster), own)
     world.cluster.spreads = SpreadFiller(settings.default_spread)
     return world.gateways
 

@@ -2,8 +2,9 @@
 
 Invoked by the interruption queue, fed by six EventBridge rules: Spot interruption warnings, rebalance recommendations,
 AWS Health scheduled changes, instance state changes, capacity reservation interruptions and capacity blocks that end.
-The cluster is read once a batch. Each message is answered by itself: those that fail are reported, and the queue
-delivers them again. Once a minute a schedule invokes it without a queue, to ask EC2 what is wrong with instances.
+Each cluster that is concerned is read once a batch. Each message is answered by itself: those that fail are reported,
+and the queue delivers them again. Once a minute a schedule invokes it without a queue, to ask EC2 what is wrong with
+instances.
 """
 
 from typing import Any
@@ -19,5 +20,4 @@ from joinery.decisions.interruption.notice import parse
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     invocation, door = bootstrap.invocation(context), bootstrap.door("interruption", event)
-    controller = bootstrap.interruption
-    return door.dispatcher.deliver(event, parse, lambda notices: controller(door).reconcile(notices, invocation))
+    return door.dispatcher.deliver(event, parse, bootstrap.interruptions(door, invocation))

@@ -15,4 +15,4 @@ from joinery.controllers.telemetry import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return bootstrap.webhook().answer(event)
+    return bootstrap.webhook(event).answer(event)

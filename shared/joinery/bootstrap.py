@@ -10,7 +10,7 @@ is inside the function that needs it, because what a door does not import it doe
 import gc
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from joinery.controllers.interruption import InterruptionController
     from joinery.controllers.lifecycle import LifecycleController
     from joinery.controllers.provisioning import ProvisioningController
-    from joinery.controllers.triggers.dispatcher import Dispatcher
+    from joinery.controllers.triggers.dispatcher import Dispatcher, Handle
     from joinery.controllers.webhook import WebhookController
+    from joinery.decisions.interruption.notice import Notice
     from joinery.gateways.bundles import Gateways, InstallerGateways
     from joinery.gateways.doorbell.gateway import Doorbell, Tokens
     from joinery.gateways.ec2.gateway import Cloud
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from joinery.gateways.kubernetes.gateway import Objects, Recorder
     from joinery.gateways.memory.bucket import Store
     from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
-    from joinery.gateways.memory.register import Register
+    from joinery.gateways.memory.register import KnownMembers, Register
     from joinery.gateways.memory.s3 import S3Store
     from joinery.gateways.memory.unavailable import RefusedRequests, UnavailableOfferings
 
@@ -73,13 +74,8 @@ class Door:
 
     def in_force(self) -> Settings | None:
         """The settings for the run that begins; None for a cluster that nobody has registered."""
-        if self.cluster:
-            registered = _register().get(self.cluster)
-            if registered != self._registered:
-                self._forget()
-            self._registered = registered
-            if registered is None:
-                return None
+        if self.cluster and self.registered(_register().get(self.cluster)) is None:
+            return None
         _choose_metrics(self.settings)
         return self.settings
 
@@ -129,10 +125,13 @@ class Door:
         controller: T = vars(self)["_controller"]
         return controller
 
-    def _forget(self) -> None:
-        """Something else was chosen, so everything is made anew, but for what does not depend on it."""
-        for name in ("settings", "gateways", "_controller"):
-            vars(self).pop(name, None)
+    def registered(self, member: Member | None) -> Member | None:
+        """What is registered of it. If that is something else, everything is made anew that depends on it."""
+        if member != self._registered:
+            for name in ("settings", "gateways", "_controller"):
+                vars(self).pop(name, None)
+        self._registered = member
+        return member
 
     def _aws(self) -> "Gateways":
         """The real gateways. Nothing is imported, opened or asked before it is first used.
@@ -246,6 +245,40 @@ def interruption(this: Door) -> "InterruptionController":
     return this.made(lambda: InterruptionController(this.gateways, rebalance, now=_clock()))
 
 
+def interruptions(this: Door, invocation: "Invocation") -> "Handle[Notice]":
+    """How notices are answered that came for a cluster: for the stack's own, also those that are its members'."""
+    if this.cluster or not this.settings.has_members:
+        return lambda notices: interruption(this).reconcile(notices, invocation)
+    from joinery.controllers.dealing import Dealing
+
+    gateways = this.gateways
+    return Dealing(
+        lambda notices: interruption(this).reconcile(notices, invocation),
+        lambda instances: _owners(gateways, instances),
+        lambda named: _handles(invocation, named),
+        gateways.workers,
+    ).handle
+
+
+def _owners(gateways: "Gateways", instances: Sequence[str]) -> Mapping[str, str]:
+    from joinery.gateways.ec2.nodeclass.tags import cluster_of
+
+    return {one.instance_id: cluster_of(one.tags or {}) for one in gateways.cloud.look_up(instances)}
+
+
+def _handles(invocation: "Invocation", named: Sequence[str] | None) -> Mapping[str, "Handle[Notice]"]:
+    """How the members answer notices: those that are named, or all."""
+    known = _known_members()
+    members = known.all() if named is None else [known.find(name) for name in named if name]
+    return {one.cluster: _handle(_members("interruption").door(one.cluster), invocation) for one in members if one}
+
+
+def _handle(this: Door, invocation: "Invocation") -> "Handle[Notice]":
+    return lambda notices: this.dispatcher.handle(
+        notices, lambda notices: interruption(this).reconcile(notices, invocation)
+    )
+
+
 def expiration(this: Door) -> "ExpirationController":
     from joinery.controllers.expiration import ExpirationController
 
@@ -271,12 +304,39 @@ def catalog(this: Door) -> "CatalogController":
     return this.made(lambda: CatalogController(this.gateways, _now, this.settings.commitment_share))
 
 
-@cache
-def webhook() -> "WebhookController":
+def webhook(call: Mapping[str, Any]) -> "WebhookController":
+    """The webhook of the cluster that the path of a call names."""
     from joinery.controllers.webhook import WebhookController
 
-    own = door("webhook")
-    return WebhookController(own.doorbell, _tokens(own.settings), now=_clock(), enabled=own.settings.enabled)
+    this = _called(door("webhook"), call)
+    return this.made(
+        lambda: WebhookController(
+            this.doorbell, _tokens(this.settings), now=_clock(), enabled=this.settings.enabled, member=this.cluster
+        )
+    )
+
+
+def _called(own: Door, call: Mapping[str, Any]) -> Door:
+    """The member's door whose name is in the path; the stack's own, which knows nobody there, if that is none's."""
+    if not own.settings.has_members:
+        return own
+    from joinery.controllers.triggers.admission import path_of
+    from joinery.controllers.triggers.clusters import member_called
+
+    name = member_called(path_of(call))
+    member = _known_members().find(name) if name else None
+    if member is None:
+        return own
+    this = _members("webhook").door(name)
+    this.registered(member)
+    return this
+
+
+@cache
+def _known_members() -> "KnownMembers":
+    from joinery.gateways.memory.register import KnownMembers
+
+    return KnownMembers(_register(), now=_clock(), log=_log_left_out)
 
 
 @cache
@@ -490,7 +550,7 @@ def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the one clock, handed to every adapter
 
 
-_CACHED = (_own, _members, _register, _bucket, _table, webhook, installer)
+_CACHED = (_own, _members, _register, _known_members, _bucket, _table, installer)
 
 
 def reset() -> None:

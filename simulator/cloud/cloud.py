@@ -95,9 +95,15 @@ class InMemoryCloud:
     ``addresses``: by subnet that is limited, how many instances it has addresses for; one that ends gives its back.
     """
 
-    def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
+    def __init__(
+        self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery", beside: "InMemoryCloud | None" = None
+    ) -> None:
+        """``beside``: what another cluster of the same account has."""
         self.clock = clock
         self.cluster = cluster
+        self._of_account: list[InMemoryCloud] = beside._of_account if beside else []
+        self._first_id = len(self._of_account) << 32
+        self._of_account.append(self)
         self.network = Network.of(cluster, catalog)
         self.stock: dict[OfferingKey, int] = {}
         self.reserved: dict[str, CapacityReservation] = {}
@@ -282,7 +288,8 @@ class InMemoryCloud:
 
     def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
         self._fail("look_up")
-        return tuple(instance for instance in self._listed(self.clock.now()) if instance.instance_id in instance_ids)
+        listed = (instance for cloud in self._of_account for instance in cloud._listed(self.clock.now()))
+        return tuple(instance for instance in listed if instance.instance_id in instance_ids)
 
     def impaired(self) -> tuple[InstanceStatus, ...]:
         self._fail("impaired")
@@ -417,7 +424,7 @@ class InMemoryCloud:
         pool, node_class = request.pool(override), of_ec2(request.node_class)
         group = self.network.group(node_class)
         numbers = group.partition_numbers if group else ()
-        instance_id = f"i-{len(self._machines) + 1:017x}"
+        instance_id = f"i-{self._first_id + len(self._machines) + 1:017x}"
         instance = Instance(
             instance_id=instance_id,
             instance_type=pool.instance_type,

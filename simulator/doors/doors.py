@@ -92,8 +92,7 @@ class Doors:
         """
         call_id = f"00000000-0000-4000-8000-{len(self.calls):012x}"
         timeout = float(_SECONDS.get(door, 60))
-        latency = self.world.latency
-        remaining = latency.begin(timeout).remaining if latency else lambda: timeout
+        remaining = self._begin(timeout)
         context = Context(f"joinery-{door}", call_id, remaining=remaining)
         printed = io.StringIO()
         result, error = None, ""
@@ -115,6 +114,12 @@ class Doors:
         for listener in self.when_called:
             listener(call)
         return call
+
+    def _begin(self, timeout: float) -> Callable[[], float]:
+        """A new run, also in the worlds of members. How many of its seconds are left."""
+        latencies = [world.latency for world in (self.world, *self.world.members) if world.latency]
+        begun = [latency.begin(timeout) for latency in latencies]
+        return lambda: min((run.remaining() for run in begun), default=timeout)
 
     def _environment(self) -> dict[str, str]:
         return {

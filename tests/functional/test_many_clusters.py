@@ -1,17 +1,29 @@
 """One stack serves several clusters: each is looked at by itself, with what was chosen for it."""
 
-from collections.abc import Iterator
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from joinery import bootstrap
+from joinery.controllers.dealing import Dealing
+from joinery.controllers.triggers.dispatcher import Handle
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.gateways.workers import Threads
+from joinery.objects.errors import UnavailableError
 from joinery.objects.member import Member
 from simulator import builders
-from simulator.doors.doors import Call, Doors
-from simulator.doors.queues import record
+from simulator.doors.doors import TOKEN, Call, Doors
+from simulator.doors.queues import STATUS_POLL, record
+from simulator.latency import Latency
 from simulator.world import World
 
+EVENTS = Path(__file__).parents[2] / "events"
 ROLES = dict.fromkeys(
     ("provisioning", "lifecycle", "disruption", "interruption", "expiration"), "arn:aws:iam::1:role/green"
 )
@@ -32,7 +44,7 @@ def green(home: World) -> World:
 @pytest.fixture
 def doors(home: World, green: World) -> Iterator[Doors]:
     """The functions, which serve both."""
-    with green.installed(), Doors(home, settings="Members=true").open() as opened:
+    with Doors(home, settings="Members=true").open() as opened:
         yield opened
 
 
@@ -119,7 +131,7 @@ def test_a_mode_that_was_changed_is_in_force_with_the_next_run(doors: Doors, hom
 def test_a_stack_without_members_looks_at_no_register(home: World, green: World) -> None:
     """And answers every bell for its own cluster, as ever."""
     home.cluster.add(builders.pod("pod", cpu="1"))
-    with green.installed(), Doors(home).open() as doors:
+    with Doors(home).open() as doors:
         doors.invoke("provisioning", bell("provisioning", "green"))
     assert len(home.cluster.node_claims) == 1
     assert not green.cluster.node_claims
@@ -134,3 +146,186 @@ def test_a_function_keeps_the_members_warm_that_it_served_last() -> None:
         kept.door(name)
     assert kept.warm == ("a", "c")
     assert kept.door("a") is first
+
+
+# --- the webhook ---
+
+
+def review(cluster: str, token: str = TOKEN) -> dict[str, Any]:
+    """A call of an API server about a pod that fits nowhere."""
+    sample: dict[str, Any] = json.loads((EVENTS / "webhook_failed_scheduling.json").read_text())
+    return sample | {"rawPath": f"/{cluster}/{token}"}
+
+
+def test_a_members_api_server_rings_its_own_bell(doors: Doors, home: World, green: World) -> None:
+    """By the path of its webhook, which names it."""
+    assert result(doors.invoke("webhook", review("green")))["statusCode"] == 200
+    assert [bell.value for _, bell in green.doorbell.rings] == ["provisioning"]
+    assert not home.doorbell.rings
+
+
+def test_a_call_for_an_unknown_cluster_is_refused(doors: Doors, home: World) -> None:
+    """Whoever calls learns nothing, not even which clusters there are."""
+    unknown = result(doors.invoke("webhook", review("gone")))
+    assert unknown == result(doors.invoke("webhook", review("green", "a-token-that-nobody-has-given-to-anybody")))
+    assert unknown["statusCode"] == 403
+
+
+def test_strangers_do_not_have_the_register_read_for_every_call(doors: Doors, home: World) -> None:
+    """A read costs money and time. Of a member that has just come a call is answered ten seconds later at most."""
+    for number in range(20):
+        doors.invoke("webhook", review(f"guess-{number}"))
+    assert home.register.reads == ["*"]
+    member(home, "late")
+    assert result(doors.invoke("webhook", review("late")))["statusCode"] == 403
+    home.clock.advance(timedelta(seconds=10))
+    assert result(doors.invoke("webhook", review("late")))["statusCode"] == 200
+
+
+def test_a_member_whose_webhook_is_switched_off_rings_nothing(doors: Doors, home: World, green: World) -> None:
+    """The setting is its own, and is in force within minutes."""
+    doors.invoke("webhook", review("green"))
+    home.register.put(Member("green", ROLES, "SwitchedOff=webhook"))
+    home.clock.advance(timedelta(minutes=5))
+    doors.invoke("webhook", review("green"))
+    assert len(green.doorbell.rings) == 1
+
+
+def test_the_stacks_own_api_server_is_answered_without_a_look_at_the_register(doors: Doors, home: World) -> None:
+    """Its path has the token alone, as ever."""
+    call = review("green") | {"rawPath": f"/{TOKEN}"}
+    assert result(doors.invoke("webhook", call))["statusCode"] == 200
+    assert [bell.value for _, bell in home.doorbell.rings] == ["provisioning"]
+    assert not home.register.reads
+
+
+# --- interruptions ---
+
+
+def warned(world: World, place: int = 0) -> dict[str, Any]:
+    """EC2's warning for an instance of that cluster."""
+    event: dict[str, Any] = json.loads((EVENTS / "interruption_spot_warning.json").read_text())
+    envelope = json.loads(event["Records"][0]["body"])
+    envelope["detail"]["instance-id"] = world.cloud.instances()[place].instance_id
+    return {**envelope, "time": world.clock.now().isoformat()}
+
+
+def batch(*envelopes: dict[str, Any]) -> dict[str, Any]:
+    """A batch of the interruption queue."""
+    return {
+        "Records": [record(f"message-{number}", "joinery-interruptions", one) for number, one in enumerate(envelopes)]
+    }
+
+
+def failed(call: Call) -> list[str]:
+    """The messages that are delivered again."""
+    return [one["itemIdentifier"] for one in result(call)["batchItemFailures"]]
+
+
+@pytest.fixture
+def with_nodes(doors: Doors, home: World, green: World) -> Doors:
+    """Each cluster has an instance."""
+    home.cluster.add(builders.pod("pod", cpu="1"))
+    for name in ("simulated", "green"):
+        doors.invoke("provisioning", bell("provisioning", name))
+    return doors
+
+
+def breaks(world: World, call: str) -> None:
+    """From now on that call of a gateway fails."""
+
+    def fails(*_: Any) -> Any:
+        raise UnavailableError("down")
+
+    world.latency = Latency(world.gateways)
+    world.latency.answers[call] = fails
+
+
+def going(world: World) -> list[bool]:
+    """Of each claim whether it is being retired."""
+    return [claim.is_deleting for claim in world.cluster.node_claims.values()]
+
+
+def test_a_warning_reaches_the_cluster_whose_the_instance_is(with_nodes: Doors, home: World, green: World) -> None:
+    """By the instance's own tag: EventBridge knows no cluster."""
+    call = with_nodes.invoke("interruption", batch(warned(green)))
+    assert failed(call) == []
+    assert (going(home), going(green)) == ([False], [True])
+    assert '"claims":1,"cluster":"green"' in call.log
+
+
+def test_of_a_batch_each_cluster_gets_its_own(with_nodes: Doors, home: World, green: World) -> None:
+    """And the stack's own as ever."""
+    assert failed(with_nodes.invoke("interruption", batch(warned(home), warned(green)))) == []
+    assert (going(home), going(green)) == ([True], [True])
+
+
+def test_a_cluster_that_cannot_be_read_has_its_own_notices_delivered_again(
+    with_nodes: Doors, home: World, green: World
+) -> None:
+    """Those of others are done, also where it is the stack's own that cannot be read."""
+    breaks(green, "cluster.claims_snapshot")
+    assert failed(with_nodes.invoke("interruption", batch(warned(home), warned(green)))) == ["message-1"]
+    assert going(home) == [True]
+
+
+def test_the_stacks_own_cluster_may_be_down_and_its_members_are_served(
+    with_nodes: Doors, home: World, green: World
+) -> None:
+    """It is a cluster like others."""
+    breaks(home, "cluster.claims_snapshot")
+    assert failed(with_nodes.invoke("interruption", batch(warned(home), warned(green)))) == ["message-0"]
+    assert going(green) == [True]
+
+
+def test_what_ec2_does_not_say_is_asked_again(with_nodes: Doors, home: World, green: World) -> None:
+    """Whose an instance is that the stack's own cluster does not know. What it knows is done."""
+    home.cloud.fail_next("look_up", UnavailableError("throttled"))
+    assert failed(with_nodes.invoke("interruption", batch(warned(home), warned(green)))) == ["message-1"]
+    assert going(home) == [True]
+
+
+def test_an_instance_of_a_cluster_that_is_no_member_is_nobodys(with_nodes: Doors, home: World, green: World) -> None:
+    """The account has clusters that Joinery does not look after."""
+    home.register.remove("green")
+    assert failed(with_nodes.invoke("interruption", batch(warned(green)))) == []
+    assert going(green) == [False]
+
+
+def test_a_stack_without_members_asks_ec2_about_no_notice(home: World, green: World) -> None:
+    """Its claims say which instances are its own."""
+    home.cluster.add(builders.pod("pod", cpu="1"))
+    with Doors(home).open() as doors:
+        doors.invoke("provisioning", bell("provisioning", "simulated"))
+        home.cloud.fail_next("look_up", UnavailableError("nobody asks"))
+        assert failed(doors.invoke("interruption", batch(warned(home)))) == []
+    assert going(home) == [True]
+
+
+def test_a_members_poll_asks_about_its_own(with_nodes: Doors, home: World, green: World) -> None:
+    """Its schedule calls the function, and names it."""
+    poll = STATUS_POLL | {"cluster": "green"}
+    assert result(with_nodes.invoke("interruption", poll))["outcome"] == "done"
+    with_nodes.invoke("interruption", STATUS_POLL | {"cluster": "gone"})
+
+
+def test_a_member_that_hangs_keeps_no_other_waiting() -> None:
+    """The one answers only when the others have."""
+    others_are_done, done = threading.Event(), list[str]()
+
+    def hangs(notices: Sequence[Notice]) -> Sequence[dict[str, Any]]:
+        assert others_are_done.wait(timeout=10)
+        return [{"claims": 1}] * len(notices)
+
+    def answers(name: str, notices: Sequence[Notice]) -> Sequence[dict[str, Any]]:
+        done.append(name)
+        if len(done) == 2:
+            others_are_done.set()
+        return [{"claims": 1}] * len(notices)
+
+    handles: dict[str, Handle[Notice]] = {"red": hangs, "green": partial(answers, "green")}
+    dealing = Dealing(
+        partial(answers, "own"), lambda ids: dict(zip(ids, ids, strict=True)), lambda _: handles, Threads(9)
+    )
+    notices = [Notice(NoticeKind.SPOT_INTERRUPTED, (name,)) for name in ("red", "green", "own")]
+    assert [outcome["claims"] for outcome in dealing.handle(notices)] == [1, 1, 1]  # type: ignore[index]

@@ -5,9 +5,9 @@ and waits. So this module is a doorbell and nothing else: it decides from the re
 them, and always allows. Nothing heavy may be imported here, because a cold start is time the API server waits.
 
 Who calls is known by one path segment of the URL, a secret of at least 32 characters: an admission webhook can send
-neither a query string nor a password. Without it a caller gets 403 and learns nothing. Two tokens may be valid at a
-time (``objects.kubernetes.webhook_secret``). A refusal costs no request, no line of the log, and no look at the body:
-anybody can have it made, and we pay.
+neither a query string nor a password. A member's path has its cluster's name before it. Without the secret a caller
+gets 403 and learns nothing. Two tokens may be valid at a time (``objects.kubernetes.webhook_secret``). A refusal costs
+no request, no line of the log, and no look at the body: anybody can have it made, and we pay.
 """
 
 import hmac
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from joinery.controllers.telemetry import BELL, ERROR, Count, count, logger
+from joinery.controllers.telemetry import BELL, ERROR, Count, count, logger, of_member
 from joinery.controllers.triggers.admission import (
     LARGEST_BODY,
     Request,
@@ -43,15 +43,18 @@ Facts = Callable[[Object], tuple[Any, ...]]
 class WebhookController:
     """Answers one call. Costs one SQS message a bell and slot at most, however many calls there are: the message of the
     first is delivered when the slot has ended (``gateways.doorbell.gateway``). ``now`` gives the moment of a call.
+    ``member``: the cluster, if it is not the stack's own.
     """
 
     def __init__(
-        self, doorbell: Doorbell, tokens: Tokens, *, now: Callable[[], datetime], enabled: bool = True
+        self, doorbell: Doorbell, tokens: Tokens, *, now: Callable[[], datetime], enabled: bool = True, member: str = ""
     ) -> None:
         self._doorbell = doorbell
         self._tokens = tokens
         self._now = now
         self._enabled = enabled
+        self._member = member
+        self._place = f"/{member}/" if member else "/"
         self._refused = 0
         self._counted: datetime | None = None
         self._rung: dict[Bell, int] = {}
@@ -60,6 +63,7 @@ class WebhookController:
         """The response to a call (``controllers.triggers.admission``): 403 for a wrong token, 503 while the secret
         could not be read yet, else ``allowed: true``.
         """
+        of_member(self._member)
         try:
             is_known = self._knows(call)
         except JoineryError as error:
@@ -81,7 +85,7 @@ class WebhookController:
         """Whether the path has a valid token, compared in constant time. Without a secret no token is valid."""
         path = path_of(call)
         # Every token is compared: the time must not tell which one was nearly right.
-        return any([hmac.compare_digest(path, f"/{token}".encode()) for token in self._tokens.valid()])
+        return any([hmac.compare_digest(path, f"{self._place}{token}".encode()) for token in self._tokens.valid()])
 
     def _refuse(self) -> None:
         """Count a refusal, and send all since the last time as a metric if that is a while ago."""

@@ -301,7 +301,8 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
 _PROFILE = re.compile(r"[0-9A-Za-z_+=,.@-]{0,128}")
 #: What is the stack's also for a member.
 _OF_THE_STACK = (
-    "region", "provisioning_queue", "lifecycle_queue", "disruption_queue", "bucket", "table", "commitments", "gateways",
+    "region", "provisioning_queue", "lifecycle_queue", "disruption_queue", "bucket", "table", "commitments",
+    "webhook_token", "gateways",
 )  # fmt: skip
 _EVERY_DOOR = ("cluster", "region")
 _BELLS = ("provisioning_queue", "lifecycle_queue")

@@ -33,6 +33,11 @@ def is_of_cluster(tags: Mapping[str, str], cluster: str) -> bool:
     return is_todays or tags.get(labels.MANAGED_BY) == cluster
 
 
+def cluster_of(tags: Mapping[str, str]) -> str:
+    """The cluster that an instance with these tags says it is of; empty where it says none."""
+    return tags.get(CLUSTER_NAME_TAG, "") or tags.get(labels.MANAGED_BY, "")
+
+
 def restricted(tags: Mapping[str, str]) -> str:
     """The first key that a user may not set; empty if there is none."""
     return next((key for key in sorted(tags) if key in RESTRICTED_TAGS or key.startswith(OWNER_PREFIX)), "")
