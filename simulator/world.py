@@ -17,7 +17,7 @@ from joinery.objects.settings import Settings
 from joinery.objects.snapshot.default_spreads import SpreadFiller
 from simulator.aws import InMemoryDoorbell, InMemoryRegister, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
-from simulator.cloud.account import InMemoryAccount
+from simulator.cloud.account import ROLE, InMemoryAccount
 from simulator.cloud.cloud import InMemoryCloud
 from simulator.cloud.market import market
 from simulator.kubernetes.cluster import InMemoryCluster
@@ -28,6 +28,11 @@ from simulator.latency import Latency
 QUIET, UNCHANGED = timedelta(minutes=2), timedelta(minutes=30)
 CLUSTER = "simulated"
 _installed: list["World"] = []
+
+
+def installer_role(member: str) -> str:
+    """Of a member: the ARN of the role that its home's installer takes."""
+    return f"arn:aws:iam::123456789012:role/joinery-{member}-installer"
 
 
 class World:
@@ -55,9 +60,13 @@ class World:
             UnavailableToMember(home.unavailable, name) if home else InMemoryUnavailableOfferings()
         )
         self.register: InMemoryRegister = home.register if home else InMemoryRegister()
+        #: By the role of their installer.
+        self.members: dict[str, World] = {}
+        if home:
+            home.members[installer_role(name)] = self
         self.refusals = RememberedRefusals()
         self.store.put_catalog(self.cloud.catalog())
-        self.account = InMemoryAccount(name, now=self.clock.now)
+        self.account = InMemoryAccount(name, now=self.clock.now, role=installer_role(name) if home else ROLE)
         self.objects = InMemoryObjects()
         #: What charges the calls of gateways. Without it they take no time.
         self.latency: Latency | None = None
@@ -83,6 +92,8 @@ class World:
             objects=lambda _: self.objects,
             sleep=self._sleep,
             now=self.clock.now,
+            register=self.register,
+            as_member=lambda role, _: self.members[role].installer_gateways,
         )
 
     def _sleep(self, seconds: float) -> None:

@@ -386,8 +386,11 @@ def _assumed(role: str, region: str, name: str) -> "Session":
     return assumed(role, region, name=name, now=_now)
 
 
-def _installer_gateways(config: Settings) -> "InstallerGateways":
-    """The installer's gateways: the real ones, or those of the simulator, which are beside its others."""
+def _installer_gateways(config: Settings, role: str = "", secret: str = "") -> "InstallerGateways":
+    """The installer's gateways: the real ones, or those of the simulator, which are beside its others.
+
+    ``role``, ``secret``: a member's, in whose name everything is asked then.
+    """
     if config.gateways != AWS:
         module = import_module(config.gateways.partition(":")[0])
         return cast("InstallerGateways", module.installer_gateways(config))
@@ -396,20 +399,26 @@ def _installer_gateways(config: Settings) -> "InstallerGateways":
     from joinery.gateways.account.aws import AwsAccount
     from joinery.gateways.bundles import InstallerGateways
 
+    session = cache(lambda: _assumed(role, config.region, "installer")) if role else None
     return InstallerGateways(
-        account=AwsAccount(config.region, config.installer_role, config.webhook_secret),
-        objects=lambda cluster: _objects(cluster, config.region),
+        account=AwsAccount(
+            config.region, role or config.installer_role, secret or config.webhook_secret, session=session
+        ),
+        objects=lambda cluster: _objects(cluster, config.region, session),
         sleep=time.sleep,
         now=_now,
+        register=cast("Register", _Deferred(_register)),
+        as_member=lambda role, secret: _installer_gateways(config, role, secret),
     )
 
 
-def _objects(cluster: str, region: str) -> "Objects":
+def _objects(cluster: str, region: str, session: "Callable[[], Session] | None") -> "Objects":
     from joinery.gateways.kubernetes.auth import for_eks
     from joinery.gateways.kubernetes.objects import KubernetesObjects
     from joinery.gateways.kubernetes.transport import Transport
 
-    return KubernetesObjects(Transport(for_eks(cluster, region, now=_now)))
+    credentials = (lambda: session().get_credentials()) if session else None
+    return KubernetesObjects(Transport(for_eks(cluster, region, now=_now, credentials=credentials)))
 
 
 class _Deferred:

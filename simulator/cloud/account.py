@@ -22,8 +22,9 @@ class InMemoryAccount:
     have done what they do. ``succeeds_after``: so many failures, and then there are no more of them.
     """
 
-    def __init__(self, *clusters: str, now: Callable[[], datetime] = lambda: START) -> None:
-        self._now = now
+    def __init__(self, *clusters: str, now: Callable[[], datetime] = lambda: START, role: str = ROLE) -> None:
+        """``role``: the ARN of the installer's."""
+        self._now, self._role = now, role
         self.clusters = set(clusters)
         self.entries: dict[str, AccessEntry] = {}
         self.has_spot_role = False
@@ -40,10 +41,12 @@ class InMemoryAccount:
     def grant_access(self, cluster: str, tags: Mapping[str, str]) -> None:
         self.calls.append("grant_access")
         if cluster not in self.clusters:
-            raise NotFoundError(f"EKS CreateAccessEntry for {ROLE} in {cluster}: ResourceNotFoundException: No cluster")
+            raise NotFoundError(
+                f"EKS CreateAccessEntry for {self._role} in {cluster}: ResourceNotFoundException: No cluster"
+            )
         if cluster in self.entries:
-            raise ConflictError(f"EKS CreateAccessEntry for {ROLE} in {cluster}: there is one already")
-        self.entries[cluster] = AccessEntry(ROLE, dict(tags))
+            raise ConflictError(f"EKS CreateAccessEntry for {self._role} in {cluster}: there is one already")
+        self.entries[cluster] = AccessEntry(self._role, dict(tags))
         self._fail("grant_access")
 
     def revoke_access(self, cluster: str) -> None:

@@ -16,6 +16,7 @@ from joinery.gateways.bundles import InstallerGateways
 from joinery.gateways.kubernetes.objects import KubernetesObjects
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.kubernetes.references import Reference, collection, reference
+from simulator.aws import InMemoryRegister
 from simulator.clock import Clock
 from simulator.cloud.account import InMemoryAccount
 from simulator.kubernetes.objects import InMemoryObjects
@@ -37,6 +38,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield started
 
 
+def _no_member(role: str, secret: str) -> InstallerGateways:
+    raise AssertionError(f"nobody is to take {role} for {secret}")
+
+
 class Installer:
     """The installer of a release, with an account in memory and a real cluster."""
 
@@ -47,7 +52,9 @@ class Installer:
 
     def __call__(self, event: Any, *, version: str = "1.0.0") -> dict[str, Any]:
         account: Account = self.account
-        gateways = InstallerGateways(account, lambda _: self.objects, lambda _: None, self.clock.now)
+        gateways = InstallerGateways(
+            account, lambda _: self.objects, lambda _: None, self.clock.now, InMemoryRegister(), _no_member
+        )
         controller = InstallerController(gateways, CLUSTER, has_access_entries=True, version=version)
         controller.handle(event, Invocation("run-1", lambda: 300.0))
         return self.account.answers[-1][1]

@@ -66,6 +66,8 @@ def wired_installer(gateways: InstallerGateways, through: Through) -> InstallerG
         objects=lambda cluster: cast("Any", _Wire("objects", gateways.objects(cluster), through)),
         sleep=gateways.sleep,
         now=gateways.now,
+        register=cast("Any", _Wire("register", gateways.register, through)),
+        as_member=lambda role, secret: wired_installer(gateways.as_member(role, secret), through),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from joinery.gateways.account.gateway import Account
+from joinery.gateways.account.gateway import Account, Registering
 from joinery.gateways.doorbell.gateway import Doorbell
 from joinery.gateways.ec2.gateway import Cloud
 from joinery.gateways.kubernetes.gateway import Cluster, Objects, Recorder
@@ -39,10 +39,13 @@ class Gateways:
 @dataclass(frozen=True)
 class InstallerGateways:
     """What installs works with. ``objects``: those of a cluster, by its name; nothing is asked before it is used.
-    ``sleep`` waits so many seconds, ``now`` tells the time.
+    ``sleep`` waits so many seconds, ``now`` tells the time. ``register``: of the members of this stack. ``as_member``:
+    the same as another role, which is a member's own: of its ARN, and that of its webhook's secret.
     """
 
     account: Account
     objects: Callable[[str], Objects]
     sleep: Callable[[float], None]
     now: Callable[[], datetime]
+    register: Registering
+    as_member: Callable[[str, str], "InstallerGateways"]

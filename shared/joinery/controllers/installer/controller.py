@@ -3,6 +3,9 @@
 CloudFormation is always answered, whatever happens, because it waits up to an hour for an answer that does not come. So
 no call is begun that might outlast the run, and time is kept for removing the installer's access and for the answer.
 
+A member's requests (``decisions.installation.members``) are carried out in the name of the member's role, which this
+installer takes. So its access entry, its secret and its nodes' role are the member's, and nothing else can be.
+
 Two custom resources: ``Preparation`` is there before the doors and is deleted after them (``installer.preparation``),
 ``Connection`` the other way round (``installer.connection``). Deleting them is the hook of ``sam delete`` and ``make
 undeploy``: what speaks against uninstalling is said by ``Connection``, while every door still works, and what the doors
@@ -21,6 +24,7 @@ from joinery.controllers.installer.access import with_access
 from joinery.controllers.installer.rotation import rotate
 from joinery.controllers.installer.run import InstallerRun, data
 from joinery.controllers.telemetry import ERROR, OUTCOME, REASON, logger
+from joinery.decisions.installation import members
 from joinery.decisions.installation.answers import InstallerOutcome, answer
 from joinery.decisions.installation.failures import failure_message
 from joinery.decisions.installation.requests import (
@@ -48,6 +52,7 @@ _REMOVALS: Mapping[str, Callable[[InstallerRun], None]] = {
 }
 #: What a person, or a schedule, may ask for: ``{"operation": "rotate-token"}``.
 ROTATE = "rotate-token"
+_SECRET = "WebhookSecret"
 #: What a run is at until it has access. A cluster that is not found then is gone, and nothing is left in it to remove.
 _ENTERING = "Entering the cluster"
 
@@ -79,7 +84,10 @@ class InstallerController:
 
     def _outcome(self, request: StackRequest, invocation: Invocation) -> InstallerOutcome:
         """What comes of a request. Never raises: CloudFormation must hear of every error."""
-        run = self._run(request.properties.get("ClusterName", ""), invocation)
+        gateways = self._gateways
+        if members.is_of_member(request):
+            gateways = gateways.as_member(request.properties[members.ROLE], request.properties.get(_SECRET, ""))
+        run = InstallerRun(request.properties.get("ClusterName", ""), self._version, gateways, invocation)
         try:
             return self._performed(request, run)
         except Exception as error:
@@ -101,23 +109,41 @@ class InstallerController:
 
     def _written(self, request: StackRequest, run: InstallerRun) -> InstallerOutcome:
         refuse_another_cluster(request)
+        if members.is_of_member(request):
+            run.begin("Reading the register of members")
+            present = run.gateways.register.get(request.cluster)
+            members.refuse(request, home=self._cluster, version=self._version, present=present)
         # What the doors would not start with is refused before they get it.
         settings = in_force(request.properties.get("Settings", ""))
         request = replace(request, properties={**settings, **request.properties})
-        if not self._has_access_entries:
-            return InstallerOutcome(data={"Notes": "AccessEntries is false: apply the manifests by hand"})
-        with with_access(self._gateways, run.cluster, run.invocation) as run.objects:
-            given = _WRITES[request.type](run, request)
+        given: Mapping[str, str] = {}
+        if self._may_enter(request):
+            with with_access(run.gateways, run.cluster, run.invocation) as run.objects:
+                given = _WRITES[request.type](run, request)
+        else:
+            run.notes.append("AccessEntries is false: apply the manifests by hand")
+        if members.is_of_member(request) and request.type == ResourceType.CONNECTION:
+            run.begin("Registering the member")
+            run.has_written = True
+            run.gateways.register.put(members.registered(request, self._version))
         return InstallerOutcome(data={**data(run), **given})
 
+    def _may_enter(self, request: StackRequest) -> bool:
+        if members.is_of_member(request):
+            return request.properties.get("AccessEntries", "true") == "true"
+        return self._has_access_entries
+
     def _removed(self, request: StackRequest, run: InstallerRun) -> InstallerOutcome:
-        if request.physical_id == NOTHING_MADE or not self._has_access_entries:
+        if request.physical_id == NOTHING_MADE:
+            return InstallerOutcome()
+        if not self._may_enter(request):
+            _unregister(run, request)
             return InstallerOutcome()
         if request.type == ResourceType.PREPARATION and preparation.stack_lives_on(run, request):
             return InstallerOutcome(data=data(run))
         run.begin(_ENTERING)
         try:
-            with with_access(self._gateways, run.cluster, run.invocation) as run.objects:
+            with with_access(run.gateways, run.cluster, run.invocation) as run.objects:
                 self._remove(request, run)
         except NotFoundError:
             if run.doing != _ENTERING:
@@ -125,6 +151,7 @@ class InstallerController:
             run.notes.append(f"there is no cluster {run.cluster}, so there is nothing to remove in it")
             if request.type == ResourceType.PREPARATION:
                 preparation.remove_node_role(run, request)
+        _unregister(run, request)
         return InstallerOutcome(data=data(run))
 
     def _remove(self, request: StackRequest, run: InstallerRun) -> None:
@@ -135,21 +162,34 @@ class InstallerController:
         if request.type == ResourceType.PREPARATION:
             preparation.remove_node_role_after_nodes(run, request)
 
-    def _run(self, cluster: str, invocation: Invocation) -> InstallerRun:
-        return InstallerRun(cluster, self._version, self._gateways.account, invocation)
-
     def _operate(self, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
         name = str(event.get("operation", ""))
         if name != ROTATE:
             raise ConfigurationError(f"operation is {name!r}: expected {ROTATE}")
-        return {OUTCOME: "done", **self._rotated(self._run(self._cluster, invocation), event, invocation)}
+        return {OUTCOME: "done", **self._rotated(event, invocation)}
 
-    def _rotated(self, run: InstallerRun, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
-        """One step of a rotation. It enters the cluster only if that step writes there."""
-        if not self._has_access_entries:
+    def _rotated(self, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
+        """One step of a rotation. It enters the cluster only if that step writes there. A member's event says its
+        ``cluster``, and by which ``role`` and ``secret``.
+        """
+        cluster, gateways = str(event.get("cluster", "")), self._gateways
+        if cluster:
+            gateways = gateways.as_member(str(event.get("role", "")), str(event.get("secret", "")))
+        elif not self._has_access_entries:
             raise ConfigurationError("AccessEntries is false: the installer cannot write the webhook configuration")
-        access = partial(with_access, self._gateways, self._cluster, invocation)
-        return rotate(run, event, access, self._gateways.now())
+        run = InstallerRun(cluster or self._cluster, self._version, gateways, invocation)
+        access = partial(with_access, gateways, run.cluster, invocation)
+        return rotate(run, event, access, gateways.now())
+
+
+def _unregister(run: InstallerRun, request: StackRequest) -> None:
+    """Take a member out of the register, so that nobody serves it any more, unless another stack has registered it."""
+    if not members.is_of_member(request) or request.type != ResourceType.CONNECTION:
+        return
+    run.begin("Taking the member out of the register")
+    present = run.gateways.register.get(run.cluster)
+    if present is not None and present.stack == request.stack:
+        run.gateways.register.remove(run.cluster)
 
 
 def refuse_another_cluster(request: StackRequest) -> None:

@@ -7,6 +7,7 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.decisions.installation import objects as installed
 from joinery.decisions.installation.removal import CLAIMS, of_ours
 from joinery.gateways.account.gateway import LONGEST_CALL, Account
+from joinery.gateways.bundles import InstallerGateways
 from joinery.gateways.kubernetes.gateway import Objects
 from joinery.objects.errors import ConfigurationError, TimeIsOverError
 from joinery.objects.kubernetes.references import Document, FieldConflict, Reference, conflict_message, reference
@@ -26,12 +27,17 @@ class InstallerRun:
 
     cluster: str
     version: str
-    account: Account
+    gateways: InstallerGateways
     invocation: Invocation
     objects: Objects = field(init=False)
     doing: str = ""
     has_written: bool = False
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def account(self) -> Account:
+        """The account, in the name of whoever works here: the installer, or a member's."""
+        return self.gateways.account
 
     def begin(self, what: str) -> None:
         """Say what comes next. Raises ``TimeIsOverError`` if it might not end before the run does."""

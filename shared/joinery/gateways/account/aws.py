@@ -5,14 +5,17 @@ Calls name the installer's own role only: its policy lets it do nothing about th
 
 import contextlib
 import uuid
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from joinery.gateways.account.gateway import LONGEST_CALL, AccessEntry, StoredSecret
 from joinery.gateways.answers import at, entries, needed
 from joinery.gateways.aws import Clients, code, translated
 from joinery.gateways.partitions import partition_of
 from joinery.objects.errors import ConflictError, NotFoundError, UnavailableError
+
+if TYPE_CHECKING:
+    from boto3.session import Session
 
 #: EKS User Guide, "Review access policy permissions". Whoever may write ClusterRoles, bindings and webhooks is an
 #: administrator in effect, so a narrower group would only look narrower (decision record 64).
@@ -27,11 +30,15 @@ _BUSY = (500, 502, 503, 504)
 
 
 class AwsAccount:
-    """Implements ``Account``. ``role``: the ARN of the installer's own role. ``webhook_secret``: of that secret."""
+    """Implements ``Account``. ``role``: the ARN of the installer's own role, or of that of a member, whose session is
+    given then. ``webhook_secret``: of that secret.
+    """
 
-    def __init__(self, region: str, role: str, webhook_secret: str = "") -> None:
+    def __init__(
+        self, region: str, role: str, webhook_secret: str = "", *, session: "Callable[[], Session] | None" = None
+    ) -> None:
         self._webhook_secret = webhook_secret
-        self._clients = Clients(region)
+        self._clients = Clients(region, session=session)
         self._region = region
         self._role = role
 
