@@ -60,10 +60,10 @@ class World:
             UnavailableToMember(home.unavailable, name) if home else InMemoryUnavailableOfferings()
         )
         self.register: InMemoryRegister = home.register if home else InMemoryRegister()
-        #: By the role of their installer.
-        self.members: dict[str, World] = {}
+        #: The members, by the role of their installer.
+        self.installers: dict[str, World] = {}
         if home:
-            home.members[installer_role(name)] = self
+            home.installers[installer_role(name)] = self
         self.refusals = RememberedRefusals()
         self.store.put_catalog(self.cloud.catalog())
         self.account = InMemoryAccount(name, now=self.clock.now, role=installer_role(name) if home else ROLE)
@@ -93,7 +93,7 @@ class World:
             sleep=self._sleep,
             now=self.clock.now,
             register=self.register,
-            as_member=lambda role, _: self.members[role].installer_gateways,
+            as_member=lambda role, _: self.installers[role].installer_gateways,
         )
 
     def _sleep(self, seconds: float) -> None:
