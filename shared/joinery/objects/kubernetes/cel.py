@@ -7,11 +7,13 @@ What is not here, such as macros, maps, timestamps and regular expressions, is r
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
+
+from joinery.objects.kubernetes.cel_tokens import PRECEDENCE, RELATIONS, ExpressionError, tokens
 
 INT, DOUBLE, BOOL, STRING = "int", "double", "bool", "string"
 
@@ -19,29 +21,9 @@ INT, DOUBLE, BOOL, STRING = "int", "double", "bool", "string"
 Variables = Mapping[str, int | str]
 _Evaluate = Callable[[Variables], Any]
 
-#: What stands between tokens. It gives nothing back, so that reading takes no longer than the text is long.
-_BLANK = re.compile(r"(?:\s|//[^\n]*)*+", re.ASCII)
-_TOKEN = re.compile(
-    r"""(?:
-    (?P<double>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
-    |(?P<int>0x[0-9a-fA-F]+|[0-9]+)(?![\w.])
-    |(?P<string>"[^"\\\n]*"|'[^'\\\n]*')
-    |(?P<name>[A-Za-z_]\w*)
-    |(?P<sign>\|\||&&|[<>=!]=|[-+*/%<>!?:()\[\],.])
-    )""",
-    re.VERBOSE | re.ASCII,
-)
 #: So that neither reading nor evaluating an expression is as deep as Python's stack.
 _MOST_TOKENS, _DEEPEST = 300, 40
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-_RELATIONS = ("<", "<=", ">", ">=", "==", "!=", "in")
-_PRECEDENCE = {
-    "||": 1, "&&": 2, **dict.fromkeys(_RELATIONS, 3), "+": 4, "-": 4, "*": 5, "/": 5, "%": 5,
-}  # fmt: skip
-
-
-class ExpressionError(ValueError):
-    """An expression that is none, or that has no usable value for these variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +39,10 @@ def compiled(text: str, variables: tuple[tuple[str, str], ...]) -> Callable[[Var
     A number with a fraction is cut to a whole one. Raises ``ExpressionError`` for what is no expression of a number;
     the function raises it where there is no value: a division by zero, more than 64 bits.
     """
-    node = _Parser(_tokens(text), dict(variables)).whole()
+    read = list(islice(tokens(text), _MOST_TOKENS + 2))
+    if len(read) > _MOST_TOKENS + 1:
+        raise ExpressionError("it is too long")
+    node = _Parser(read, dict(variables)).whole()
     if node.kind not in (INT, DOUBLE):
         raise ExpressionError(f"it yields {node.kind}, and must yield int or double")
     return lambda given: _whole(node.value(given))
@@ -73,24 +58,6 @@ def _checked(value: int) -> int:
     if not _SMALLEST <= value <= _LARGEST:
         raise ExpressionError("it yields a number of more than 64 bits")
     return value
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    found, at = [], _after_blanks(text, 0)
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None or match.lastgroup is None:
-            raise ExpressionError(f"{text[at : at + 12].strip()!r} is not understood")
-        found.append((match.lastgroup, match[match.lastgroup]))
-        at = _after_blanks(text, match.end())
-        if len(found) > _MOST_TOKENS:
-            raise ExpressionError("it is too long")
-    return [*found, ("end", "")]
-
-
-def _after_blanks(text: str, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    return blank.end() if blank else at
 
 
 class _Parser:
@@ -137,7 +104,7 @@ class _Parser:
 
     def _binary(self, least: int) -> _Node:
         left = self._unary()
-        while self._is(*_PRECEDENCE) and (level := _PRECEDENCE[self._next()]) >= least:
+        while self._is(*PRECEDENCE) and (level := PRECEDENCE[self._next()]) >= least:
             sign = self._next()
             self._at += 1
             left = _applied(sign, left, self._binary(level + 1))
@@ -233,7 +200,7 @@ def _applied(sign: str, left: _Node, right: _Node) -> _Node:
     act = _ACTS.get((sign, left.kind)) if left.kind == right.kind else None
     if act is None:
         raise ExpressionError(f"there is no {left.kind} {sign} {right.kind}")
-    kind = BOOL if sign in _RELATIONS else left.kind
+    kind = BOOL if sign in RELATIONS else left.kind
     return _Node(kind, lambda given: act(left.value(given), right.value(given)))
 
 

@@ -9,78 +9,31 @@ no use for devices (timestamps, maps of one's own, messages) is refused like a m
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from typing import Any
 
-from joinery.objects.kubernetes import quantity
+from joinery.objects.kubernetes.cel_tokens import PRECEDENCE, ExpressionError, tokens
+from joinery.objects.kubernetes.device_functions import (
+    FUNCTIONS,
+    METHODS,
+    MOST_STEPS,
+    Maybe,
+    called,
+    compared,
+    number,
+    same,
+    truth,
+)
 
 _Scope = Mapping[str, Any]
 _Value = Callable[[_Scope], Any]
 
-_BLANK = re.compile(r"(?:\s|//[^\n]*)*+", re.ASCII)
-_TOKEN = re.compile(
-    r"""(?:
-    (?P<double>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
-    |(?P<int>0x[0-9a-fA-F]+|[0-9]+)(?![\w.])
-    |(?P<raw>[rR](?:"[^"\n]*"|'[^'\n]*'))
-    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<name>[A-Za-z_]\w*)
-    |(?P<sign>\|\||&&|[<>=!]=|\.\?|\[\?|[-+*/%<>!?:()\[\],.])
-    )""",
-    re.VERBOSE | re.ASCII,
-)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "`": "`", "?": "?"}
 #: The longest that the API server takes (``CELSelectorExpressionMaxLength``), and how deep values may stand in values:
 #: each takes some of Python's stack.
 _LONGEST, _DEEPEST = 10 * 1024, 40
-#: How many steps one evaluation may take: loops within loops over lists would not end otherwise, and what is joined
-#: with itself again and again would fill the memory.
-_MOST_STEPS = 20_000
-#: The longest text that patterns are sought in; what devices say of themselves has 64 characters at most.
-_LONGEST_SEARCHED = 128
-_PRECEDENCE = {
-    "||": 1, "&&": 2, **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "in"), 3), "+": 4, "-": 4, "*": 5, "/": 5,
-    "%": 5,
-}  # fmt: skip
-_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
-
-
-class DeviceExpressionError(ValueError):
-    """An expression that is none, or that has no value for a device."""
-
-
-@total_ordering
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A semantic version (semver.org). ``numbers``: major, minor, patch. ``earlier``: what stands after a dash."""
-
-    numbers: tuple[int, int, int]
-    earlier: str = ""
-
-    @classmethod
-    def of(cls, text: str) -> "Version":
-        """Raises ``DeviceExpressionError``."""
-        match = _VERSION.fullmatch(text)
-        if match is None:
-            raise DeviceExpressionError(f"{text!r} is no semantic version")
-        return cls((int(match[1]), int(match[2]), int(match[3])), match[4] or "")
-
-    def __lt__(self, other: "Version") -> bool:
-        return (self.numbers, self._rank) < (other.numbers, other._rank)
-
-    @property
-    def _rank(self) -> tuple[Any, ...]:
-        parts = self.earlier.split(".") if self.earlier else []
-        return (not parts, [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts])
-
-
-@dataclass(frozen=True, slots=True)
-class _Optional:
-    value: Any = None
-    is_there: bool = False
 
 
 class _Domains(dict[str, Mapping[str, Any]]):
@@ -92,17 +45,17 @@ class _Domains(dict[str, Mapping[str, Any]]):
 
 @lru_cache(maxsize=1024)
 def compiled(text: str) -> Callable[[Mapping[str, Any]], bool]:
-    """The expression as a function of ``device``. Raises ``DeviceExpressionError``; so does the function where the
+    """The expression as a function of ``device``. Raises ``ExpressionError``; so does the function where the
     expression has no value for the device.
     """
     if len(text) > _LONGEST:
-        raise DeviceExpressionError("it is too long")
-    value = _Parser(list(_tokens(text))).whole()
+        raise ExpressionError("it is too long")
+    value = _Parser([_read(kind, word) for kind, word in tokens(text)]).whole()
 
     def selects(device: Mapping[str, Any]) -> bool:
-        answer = value({"device": device, "": [_MOST_STEPS]})
+        answer = value({"device": device, "": [MOST_STEPS]})
         if not isinstance(answer, bool):
-            raise DeviceExpressionError("it yields no bool")
+            raise ExpressionError("it yields no bool")
         return answer
 
     return selects
@@ -133,21 +86,8 @@ def _by_domain(driver: str, values: Mapping[str, Any]) -> _Domains:
     return domains
 
 
-def _tokens(text: str) -> Iterator[tuple[str, Any]]:
-    at = _after_blanks(text, 0)
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None or match.lastgroup is None:
-            raise DeviceExpressionError(f"{text[at : at + 12].strip()!r} is not understood")
-        kind, word = match.lastgroup, match[0]
-        yield ("literal", _literal(kind, word)) if kind not in ("name", "sign") else (kind, word)
-        at = _after_blanks(text, match.end())
-    yield "end", ""
-
-
-def _after_blanks(text: str, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    return blank.end() if blank else at
+def _read(kind: str, word: str) -> tuple[str, Any]:
+    return (kind, word) if kind in ("name", "sign", "end") else ("literal", _literal(kind, word))
 
 
 def _literal(kind: str, word: str) -> Any:
@@ -172,7 +112,7 @@ class _Parser:
     def whole(self) -> _Value:
         value = self._expression()
         if self._tokens[self._at][0] != "end":
-            raise DeviceExpressionError(f"there is {self._tokens[self._at][1]!r} where an end should be")
+            raise ExpressionError(f"there is {self._tokens[self._at][1]!r} where an end should be")
         return value
 
     def _takes(self, *words: str) -> str:
@@ -184,12 +124,12 @@ class _Parser:
 
     def _take(self, word: str) -> None:
         if not self._takes(word):
-            raise DeviceExpressionError(f"there is {self._tokens[self._at][1] or 'an end'!r} where {word!r} should be")
+            raise ExpressionError(f"there is {self._tokens[self._at][1] or 'an end'!r} where {word!r} should be")
 
     def _name(self) -> str:
         kind, word = self._tokens[self._at]
         if kind != "name":
-            raise DeviceExpressionError(f"there is {word or 'an end'!r} where a name should be")
+            raise ExpressionError(f"there is {word or 'an end'!r} where a name should be")
         self._at += 1
         return str(word)
 
@@ -197,12 +137,12 @@ class _Parser:
         """The value that was read last, and another of that height, stand in the next."""
         self._height = max(self._height, height) + 1
         if self._height > _DEEPEST:
-            raise DeviceExpressionError("it is nested too deeply")
+            raise ExpressionError("it is nested too deeply")
 
     def _expression(self) -> _Value:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise DeviceExpressionError("it is nested too deeply")
+            raise ExpressionError("it is nested too deeply")
         value = self._binary(1)
         if self._takes("?"):
             height, condition, yes = self._height, value, self._binary(1)
@@ -210,7 +150,7 @@ class _Parser:
             self._take(":")
             height, no = self._height, self._expression()
             self._stands_in(height)
-            value = lambda scope: yes(scope) if _bool(condition(scope)) else no(scope)  # noqa: E731
+            value = lambda scope: yes(scope) if truth(condition(scope)) else no(scope)  # noqa: E731
         self._depth -= 1
         return value
 
@@ -218,7 +158,7 @@ class _Parser:
         left = self._unary()
         while True:
             kind, sign = self._tokens[self._at]
-            level = _PRECEDENCE.get(sign, 0) if kind in ("sign", "name") else 0
+            level = PRECEDENCE.get(sign, 0) if kind in ("sign", "name") else 0
             if level < least:
                 return left
             height, sides = self._height, [left]
@@ -240,8 +180,8 @@ class _Parser:
             return value
         is_odd = signs % 2 == 0
         if first == "!":
-            return lambda scope: _bool(value(scope)) != is_odd
-        return lambda scope: -_number(value(scope)) if is_odd else _number(value(scope))
+            return lambda scope: truth(value(scope)) != is_odd
+        return lambda scope: -number(value(scope)) if is_odd else number(value(scope))
 
     def _member(self, value: _Value) -> _Value:
         while sign := self._takes(".", ".?", "[", "[?"):
@@ -261,23 +201,27 @@ class _Parser:
 
     def _method(self, value: _Value, name: str) -> _Value:
         if name in ("all", "exists", "exists_one", "existsOne", "map", "filter"):
-            height, variable = self._height, self._name()
+            height, variables = self._height, [self._name()]
             self._take(",")
+            # With a name and a comma a second variable begins: keys and values, or places and items.
+            if self._tokens[self._at][0] == "name" and self._tokens[self._at + 1] == ("sign", ","):
+                variables.append(self._name())
+                self._take(",")
             begins, body = self._at, self._expression()
             self._take(")")
             self._stands_in(height)
-            return _loop(name, value, variable, body, self._at - begins)
+            return _loop(name, value, variables, body, self._at - begins)
         height, arguments = self._height, self._list(")")
         self._stands_in(height)
-        if name not in _METHODS:
-            raise DeviceExpressionError(f"there is no .{name}()")
-        method = _METHODS[name]
-        return lambda scope: _called(method, name, value(scope), *(argument(scope) for argument in arguments))
+        if name not in METHODS:
+            raise ExpressionError(f"there is no .{name}()")
+        method = METHODS[name]
+        return lambda scope: called(method, name, value(scope), *(argument(scope) for argument in arguments))
 
     def _primary(self) -> _Value:
         kind, word = self._tokens[self._at]
         if kind == "end":
-            raise DeviceExpressionError("it ends too early")
+            raise ExpressionError("it ends too early")
         self._at += 1
         self._height = 0
         if kind == "literal":
@@ -290,17 +234,19 @@ class _Parser:
             items = self._list("]")
             return lambda scope: _counted(scope, [item(scope) for item in items])
         if kind != "name":
-            raise DeviceExpressionError(f"there is {word!r} where a value should be")
+            raise ExpressionError(f"there is {word!r} where a value should be")
         if word in ("true", "false"):
             return _constant(word == "true")
         if word == "cel" and self._takes("."):
             return self._bind()
+        if word == "sets" and self._takes("."):
+            word = f"sets.{self._name()}"
         return self._function(word) if self._takes("(") else _variable(word)
 
     def _bind(self) -> _Value:
         """``cel.bind(name, value, expression)``: the expression, with a name for the value."""
         if self._name() != "bind":
-            raise DeviceExpressionError("of cel there is bind alone")
+            raise ExpressionError("of cel there is bind alone")
         self._take("(")
         name = self._name()
         self._take(",")
@@ -315,10 +261,10 @@ class _Parser:
         arguments = self._list(")")
         if name == "has" and len(arguments) == 1:
             return lambda scope: _is_there(arguments[0], scope)
-        if name not in _FUNCTIONS:
-            raise DeviceExpressionError(f"there is no {name}()")
-        function = _FUNCTIONS[name]
-        return lambda scope: _called(function, name, *(argument(scope) for argument in arguments))
+        if name not in FUNCTIONS:
+            raise ExpressionError(f"there is no {name}()")
+        function = FUNCTIONS[name]
+        return lambda scope: called(function, name, *(argument(scope) for argument in arguments))
 
     def _list(self, end: str) -> list[_Value]:
         values: list[_Value] = []
@@ -341,7 +287,7 @@ def _constant(value: Any) -> _Value:
 def _variable(name: str) -> _Value:
     def value(scope: _Scope) -> Any:
         if not name or name not in scope:
-            raise DeviceExpressionError(f"{name!r} is unknown; there is device")
+            raise ExpressionError(f"{name!r} is unknown; there is device")
         return scope[name]
 
     return value
@@ -350,17 +296,18 @@ def _variable(name: str) -> _Value:
 def _selected(value: _Value, key: _Value, *, is_optional: bool) -> _Value:
     def select(scope: _Scope) -> Any:
         whole, name = value(scope), key(scope)
-        is_optional_now = is_optional or isinstance(whole, _Optional)
-        if isinstance(whole, _Optional):
+        is_optional_now = is_optional or isinstance(whole, Maybe)
+        if isinstance(whole, Maybe):
             whole = whole.value if whole.is_there else {}
         try:
-            if isinstance(whole, (_Domains, dict, list)) and not isinstance(name, bool):
-                return _Optional(whole[name], True) if is_optional_now else whole[name]
+            is_before = isinstance(whole, list) and name < 0  # CEL does not count from the end
+            if isinstance(whole, (_Domains, dict, list)) and not isinstance(name, bool) and not is_before:
+                return Maybe(whole[name], True) if is_optional_now else whole[name]
         except (LookupError, TypeError):
             pass
         if is_optional_now:
-            return _Optional()
-        raise DeviceExpressionError(f"the device has no {name}")
+            return Maybe()
+        raise ExpressionError(f"the device has no {name}")
 
     return select
 
@@ -368,35 +315,41 @@ def _selected(value: _Value, key: _Value, *, is_optional: bool) -> _Value:
 def _is_there(value: _Value, scope: _Scope) -> bool:
     try:
         value(scope)
-    except DeviceExpressionError:
+    except ExpressionError:
         return False
     return True
 
 
 def _counted(scope: _Scope, made: Any, steps: int = 1) -> Any:
-    """The list or text, of which each part takes so many steps. Raises ``DeviceExpressionError``."""
+    """The list or text, of which each part takes so many steps. Raises ``ExpressionError``."""
     scope[""][0] -= len(made) * steps + 1
     if scope[""][0] < 0:
-        raise DeviceExpressionError("it takes too many steps")
+        raise ExpressionError("it takes too many steps")
     return made
 
 
-def _loop(name: str, value: _Value, variable: str, body: _Value, steps: int) -> _Value:
+def _loop(name: str, value: _Value, variables: Sequence[str], body: _Value, steps: int) -> _Value:
+    if len(variables) > 1 and name not in ("all", "exists", "existsOne"):
+        raise ExpressionError(f".{name}() takes one variable")
+
     def run(scope: _Scope) -> Any:
         items = value(scope)
         if not isinstance(items, (list, dict)):
-            raise DeviceExpressionError(f".{name}() is for lists and maps")
+            raise ExpressionError(f".{name}() is for lists and maps")
         _counted(scope, items, steps)
-        answers = ((item, body({**scope, variable: item})) for item in items)
+        each: list[tuple[Any, ...]] = [(item,) for item in items]
+        if len(variables) > 1:
+            each = list(items.items()) if isinstance(items, dict) else list(enumerate(items))
+        answers = ((one[0], body({**scope, **dict(zip(variables, one, strict=True))})) for one in each)
         if name == "map":
             return [answer for _, answer in answers]
         if name == "filter":
-            return [item for item, answer in answers if _bool(answer)]
+            return [item for item, answer in answers if truth(answer)]
         if name == "all":
-            return all(_bool(answer) for _, answer in answers)
+            return all(truth(answer) for _, answer in answers)
         if name == "exists":
-            return any(_bool(answer) for _, answer in answers)
-        return sum(_bool(answer) for _, answer in answers) == 1
+            return any(truth(answer) for _, answer in answers)
+        return sum(truth(answer) for _, answer in answers) == 1
 
     return run
 
@@ -405,32 +358,32 @@ def _applied(sign: str, left: _Value, right: _Value) -> _Value:
     def act(scope: _Scope) -> Any:
         one, other = left(scope), right(scope)
         if sign in ("==", "!="):
-            return (_same(one, other)) == (sign == "==")
+            return (same(one, other)) == (sign == "==")
         if sign == "in":
             if isinstance(other, (list, dict)):
-                return any(_same(one, item) for item in other)
-            raise DeviceExpressionError("in is for lists and maps")
+                return any(same(one, item) for item in other)
+            raise ExpressionError("in is for lists and maps")
         if sign in ("<", "<=", ">", ">="):
-            order = _compared(one, other)
+            order = compared(one, other)
             return {"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[sign]
         if sign == "+" and isinstance(one, (str, list)):
             return _counted(scope, _joined(one, other))
-        return _calculated(sign, _number(one), _number(other))
+        return _calculated(sign, number(one), number(other))
 
     return act
 
 
 def _joined(one: Any, other: Any) -> Any:
     if type(one) is not type(other):
-        raise DeviceExpressionError(f"there is no {type(one).__name__} + {type(other).__name__}")
+        raise ExpressionError(f"there is no {type(one).__name__} + {type(other).__name__}")
     return one + other
 
 
 def _calculated(sign: str, one: int | float, other: int | float) -> int | float:
     if type(one) is not type(other):
-        raise DeviceExpressionError(f"there is no {type(one).__name__} {sign} {type(other).__name__}")
+        raise ExpressionError(f"there is no {type(one).__name__} {sign} {type(other).__name__}")
     if sign in ("/", "%") and not other:
-        raise DeviceExpressionError("it divides by zero")
+        raise ExpressionError("it divides by zero")
     if sign in ("+", "-", "*"):
         value = {"+": one + other, "-": one - other, "*": one * other}[sign]
     elif isinstance(one, float):
@@ -439,7 +392,7 @@ def _calculated(sign: str, one: int | float, other: int | float) -> int | float:
         ratio = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
         value = ratio if sign == "/" else one - other * ratio
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise DeviceExpressionError("it yields a number of more than 64 bits")
+        raise ExpressionError("it yields a number of more than 64 bits")
     return value
 
 
@@ -447,140 +400,15 @@ def _either(sides: Sequence[_Value], *, decides: bool) -> _Value:
     """One of several decides even where others have no value, whichever comes first."""
 
     def either(scope: _Scope) -> bool:
-        failed: DeviceExpressionError | None = None
+        failed: ExpressionError | None = None
         for side in sides:
             try:
-                if _bool(side(scope)) == decides:
+                if truth(side(scope)) == decides:
                     return decides
-            except DeviceExpressionError as error:
+            except ExpressionError as error:
                 failed = error
         if failed:
             raise failed
         return not decides
 
     return either
-
-
-def _bool(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise DeviceExpressionError("there is no bool where one should be")
-    return value
-
-
-def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DeviceExpressionError("there is no number where one should be")
-    return value
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, list) and any(isinstance(item, list) for item in one):
-        raise DeviceExpressionError("lists of lists are not compared")
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
-def _compared(one: Any, other: Any) -> int:
-    kinds = ((str,), (Decimal,), (Version,), (bool,), (int, float))
-    is_ordered = isinstance(one, bool) == isinstance(other, bool) and any(
-        isinstance(one, kind) and isinstance(other, kind) for kind in kinds
-    )
-    if is_ordered:
-        return int(one > other) - int(one < other)
-    raise DeviceExpressionError("values of two kinds have no order")
-
-
-def _called(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except (TypeError, AttributeError, ArithmeticError) as error:
-        raise DeviceExpressionError(f"{name}() is not for these values") from error
-
-
-def _quantity(text: Any) -> Decimal:
-    try:
-        return quantity.parse(_text(text))
-    except ValueError as error:
-        raise DeviceExpressionError(str(error)) from error
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise DeviceExpressionError("there is no string where one should be")
-    return value
-
-
-def _converts(convert: Callable[[Any], Any], value: Any) -> bool:
-    try:
-        convert(value)
-    except DeviceExpressionError:
-        return False
-    return True
-
-
-def _matches(text: Any, pattern: Any) -> bool:
-    """RE2 takes no longer than the text is long. Python's patterns may: those that could are refused."""
-    text, pattern = _text(text), _text(pattern)
-    # What repeats, or may be one of several things, multiplies what is tried.
-    if (
-        max(len(text), len(pattern)) > _LONGEST_SEARCHED
-        or len(re.findall(r"(?<!\\)(?:\((?:\?[:i])?|[*+{?])", pattern.removeprefix("(?i)"))) > 3
-        or re.search(r"\)[*+{]|\\[1-9]|\(\?[^:i]", pattern)
-    ):
-        raise DeviceExpressionError(f"a pattern such as {pattern[:80]!r} is not supported")
-    try:
-        return re.search(pattern, text) is not None
-    except re.error as error:
-        raise DeviceExpressionError(f"{pattern!r} is no pattern: {error}") from error
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, (str, list, dict)):
-        return len(value)
-    raise DeviceExpressionError("size() is for strings, lists and maps")
-
-
-def _value_of(value: Any, default: Any) -> Any:
-    return value.value if value.is_there else default
-
-
-def _stated(value: Any) -> Any:
-    if isinstance(value, _Optional) and value.is_there:
-        return value.value
-    raise DeviceExpressionError("the device has no such value")
-
-
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "quantity": _quantity,
-    "isQuantity": lambda value: _converts(_quantity, value),
-    "semver": lambda value: Version.of(_text(value)),
-    "isSemver": lambda value: _converts(Version.of, _text(value)),
-    "size": _size,
-    "string": lambda value: value if isinstance(value, str) else str(_number(value)),
-    "int": lambda value: int(_number(value)),
-    "double": lambda value: float(_number(value)),
-    "matches": _matches,
-}
-_METHODS: Mapping[str, Callable[..., Any]] = {
-    "compareTo": _compared,
-    "isGreaterThan": lambda one, other: _compared(one, other) > 0,
-    "isLessThan": lambda one, other: _compared(one, other) < 0,
-    "add": lambda one, other: one + (Decimal(other) if isinstance(other, int) else other),
-    "sub": lambda one, other: one - (Decimal(other) if isinstance(other, int) else other),
-    "sign": lambda value: (value > Decimal(0)) - (value < Decimal(0)),
-    "isInteger": lambda value: value == value.to_integral_value(),
-    "asInteger": lambda value: int(value),
-    "asApproximateFloat": lambda value: float(value),
-    "major": lambda value: value.numbers[0],
-    "minor": lambda value: value.numbers[1],
-    "patch": lambda value: value.numbers[2],
-    "startsWith": lambda one, other: _text(one).startswith(_text(other)),
-    "endsWith": lambda one, other: _text(one).endswith(_text(other)),
-    "contains": lambda one, other: _text(other) in _text(one),
-    "matches": _matches,
-    "lowerAscii": lambda value: _text(value).lower(),
-    "upperAscii": lambda value: _text(value).upper(),
-    "size": _size,
-    "orValue": _value_of,
-    "hasValue": lambda value: value.is_there,
-    "value": _stated,
-}

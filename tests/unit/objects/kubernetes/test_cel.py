@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.objects.kubernetes.cel import ExpressionError, Variables, compiled
+from joinery.objects.kubernetes.cel import Variables, compiled
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
 
 KNOWN = (("instance_type", "string"), ("ips_per_eni", "int"), ("max_pods", "int"), ("vcpus", "int"))
 GIVEN: Variables = {"instance_type": "m5.xlarge", "ips_per_eni": 15, "max_pods": 58, "vcpus": 4}

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from joinery.objects.kubernetes import quantity
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
 from joinery.objects.kubernetes.core import Toleration
-from joinery.objects.kubernetes.device_expressions import DeviceExpressionError, compiled
+from joinery.objects.kubernetes.device_expressions import compiled
 from joinery.objects.kubernetes.dynamic_resources import (
     DeviceAlternative,
     DeviceClass,
@@ -123,7 +124,7 @@ def _wanted(name: str, asked: DeviceAlternative, classes: Mapping[str, DeviceCla
     for text in selectors:
         try:
             compiled(text)
-        except DeviceExpressionError as error:
+        except ExpressionError as error:
             raise UnusableClaimError(f"request {name}: the selector {text!r}: {error}") from error
     if asked.allocation_mode not in ("ExactCount", "All", ""):
         raise UnusableClaimError(f"request {name}: allocationMode {asked.allocation_mode} is not supported")

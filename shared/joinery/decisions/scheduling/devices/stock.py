@@ -11,14 +11,10 @@ from msgspec.structs import replace as replace_fields
 
 from joinery.decisions.scheduling.devices.needs import Needs, Wanted
 from joinery.objects.kubernetes import quantity
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
 from joinery.objects.kubernetes.core import NodeSelector
-from joinery.objects.kubernetes.device_expressions import (
-    DeviceExpressionError,
-    Version,
-    compiled,
-    device_of,
-    qualified,
-)
+from joinery.objects.kubernetes.device_expressions import compiled, device_of, qualified
+from joinery.objects.kubernetes.device_functions import Version
 from joinery.objects.kubernetes.dynamic_resources import Device as DeviceSpec
 from joinery.objects.kubernetes.dynamic_resources import DeviceTaint, RequestPolicy, ResourceSlice, ResourceSliceSpec
 
@@ -117,7 +113,7 @@ class Device:
         try:
             if not all(compiled(text)(self.view) for text in wanted.selectors):
                 return False
-        except DeviceExpressionError:
+        except ExpressionError:
             return False
         for name, amount in wanted.capacity:
             has = self.capacity.get(name)
@@ -357,7 +353,7 @@ def _attributes(driver: str, device: DeviceSpec) -> Iterator[tuple[str, Any]]:
         if kind == "version":
             try:
                 yield full, Version.of(str(value))
-            except DeviceExpressionError:
+            except ExpressionError:
                 continue  # the API server lets none in
         elif kind:
             yield full, OnNode(full) if kind == "onNode" else value

@@ -9,13 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from joinery.objects.kubernetes.device_expressions import (
-    DeviceExpressionError,
-    Version,
-    compiled,
-    device_of,
-    qualified,
-)
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
+from joinery.objects.kubernetes.device_expressions import compiled, device_of, qualified
+from joinery.objects.kubernetes.device_functions import Version
 from joinery.objects.kubernetes.dynamic_resources import (
     Device,
     DeviceAlternative,
@@ -201,7 +197,7 @@ class Search:
         try:
             selectors = (*expressions(device_class.spec.selectors), *expressions(way.selectors))
             is_selected = all(compiled(text)(device.view) for text in selectors)
-        except DeviceExpressionError:
+        except ExpressionError:
             return False
         wanted = way.capacity.requests if way.capacity else {}
         has = {name: value for name, (value, _) in device.capacity.items()}

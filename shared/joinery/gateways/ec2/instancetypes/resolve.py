@@ -31,7 +31,7 @@ from joinery.gateways.ec2.instancetypes.typelabels import Labels, type_labels
 from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec, NetworkInterface
-from joinery.objects.kubernetes.cel import ExpressionError
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 

@@ -34,7 +34,7 @@ from joinery.objects.errors import CapacityError, ConfigurationError, NotFoundEr
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec, of_ec2
 from joinery.objects.karpenter.kubelet.expressions import expressions, reserved
-from joinery.objects.kubernetes.cel import ExpressionError
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
 
 _TYPES = "EC2 DescribeInstanceTypes"
 #: How many types DescribeInstanceTypes may be asked for by name in one call.

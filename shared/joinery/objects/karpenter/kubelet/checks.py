@@ -11,7 +11,8 @@ from joinery.objects.karpenter.kubelet import settings
 from joinery.objects.karpenter.kubelet.configuration import KUBELET_NAMES, is_threshold
 from joinery.objects.karpenter.kubelet.expressions import VARIABLES, expressions
 from joinery.objects.karpenter.nodeclass import Unsupported
-from joinery.objects.kubernetes.cel import ExpressionError, compiled
+from joinery.objects.kubernetes.cel import compiled
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
 
 SIGNALS = (
     "memory.available",

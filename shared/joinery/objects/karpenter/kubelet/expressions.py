@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joinery.objects.karpenter.kubelet.settings import is_quantity
-from joinery.objects.kubernetes.cel import INT, STRING, ExpressionError, Variables, compiled
+from joinery.objects.kubernetes.cel import INT, STRING, Variables, compiled
+from joinery.objects.kubernetes.cel_tokens import ExpressionError
 
 #: What an expression may know of an instance type. ``max_pods`` is the number of pods without an expression to
 #: ``maxPods``, and to the others the number that comes of it.
