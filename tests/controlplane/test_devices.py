@@ -75,7 +75,8 @@ def test_the_scheduler_gives_devices_to_the_pods_that_a_plan_bought_them_for(
         objects.put(transport, builders.pod(name, cpu="100m", resource_claims=claims, unschedulable=False))
         control_plane.kubectl("wait", "pod", name, "--for=condition=PodScheduled=false", "--timeout=30s")
 
-    ask("a", "one"), ask("b", "one")  # noqa: B018
+    ask("a", "one")
+    ask("b", "one")
     packing = bought()
     assert [len(launch.pods) for launch in packing.launches] == [2]
     assert packing.launches[0].drivers == (GPU,)
