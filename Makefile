@@ -166,13 +166,13 @@ sam-local: setup ## sam local invoke with every sample event, where a container 
 # A machine of EC2 does these with its own role, and none of them takes SAM's region for the cluster's.
 deploy undeploy rotate-token release: export AWS_EC2_METADATA_DISABLED := false
 deploy undeploy rotate-token release: export AWS_DEFAULT_REGION := $(REGION)
-deploy: setup ## Install or upgrade in a cluster (CLUSTER=blue REGION=eu-central-1 PARAMETERS="Mode=observe StarterNodePool=true")
+deploy: setup ## Install or upgrade in clusters (CLUSTER=blue,green REGION=eu-central-1 PARAMETERS="Mode=observe" MEMBER_OF=blue)
 	@test -n "$(CLUSTER)" || { echo "make deploy: say for which cluster: make deploy CLUSTER=blue REGION=eu-central-1"; exit 2; }
 	@test -n "$(REGION)" || { echo "make deploy: say in which region cluster $(CLUSTER) is: REGION=eu-central-1, or AWS_REGION"; exit 2; }
-	@.venv/bin/python -m tools.deploy --cluster "$(CLUSTER)" --region "$(REGION)" --sam $(SAM) --look
+	@$(DEPLOYMENT) --look
 	@$(MAKE) --no-print-directory build $(SAM)
 	@$(BUILD) --verify
-	@.venv/bin/python -m tools.deploy --cluster "$(CLUSTER)" --region "$(REGION)" --sam $(SAM) -- $(DEPLOY)
+	@$(DEPLOYMENT) -- $(DEPLOY)
 
 rotate-token: setup ## Give the webhook a new token without a refused call, in a quarter of an hour (CLUSTER=blue REGION=eu-central-1)
 	@test -n "$(CLUSTER)" || { echo "make rotate-token: say for which cluster: CLUSTER=blue REGION=eu-central-1"; exit 2; }
@@ -186,6 +186,7 @@ undeploy: setup ## Uninstall (CLUSTER=blue REGION=eu-central-1 NODES=keep|retire
 
 # --- what the targets are made of ---
 
+DEPLOYMENT = .venv/bin/python -m tools.deploy --cluster "$(CLUSTER)" --member-of "$(MEMBER_OF)" --region "$(REGION)" --sam $(SAM)
 BUILD = .venv/bin/python -m tools.build --runtime "$(RUNTIME)" --architecture "$(ARCHITECTURE)" --uv $(UV)
 RUNTIME_PACKAGES = $(wildcard .venv-ric/lib/python3*/site-packages)
 EXPORT_ALL = $(UV) export --quiet --frozen --no-dev --no-emit-project --no-header --no-annotate

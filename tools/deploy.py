@@ -1,4 +1,5 @@
-"""Deploy Joinery for a cluster with one command: ``make deploy CLUSTER=blue``.
+"""Deploy Joinery for a cluster with one command: ``make deploy CLUSTER=blue``, or for several, of which one's stack
+serves the others (``tools.deploy_many``): ``make deploy CLUSTER=blue,green,red``.
 
 Before ``sam deploy`` it looks at what would make it fail after minutes, or half succeed: whether the cluster is there
 and lets access entries in, whether the account may reserve concurrency, and which stack the cluster has already. What
@@ -11,8 +12,9 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,28 @@ from joinery.decisions.installation.objects import LEAST_KUBERNETES
 from joinery.decisions.installation.requests import stack_name
 from joinery.decisions.installation.shipped import GROUP
 from joinery.objects.settings import SETTINGS, in_force, nearest
-from tools.deploy_settings import RefusedError, changes, named, pairs_of, settings_of, text_of, written
-from tools.template import LAMBDA_BUILD, load
+from tools.deploy_many import (
+    Arrangement,
+    Stacks,
+    arranged,
+    clusters_in,
+    given_to_home,
+    given_to_member,
+    member_parameters,
+    refuse_another_release,
+    stacks_of,
+)
+from tools.deploy_settings import RefusedError, changes, named, pairs_of, settings_of, written
+from tools.template import LAMBDA_BUILD, MEMBER, TEMPLATE, load
+from tools.version import project_version
 
 #: Lambda leaves at least so many executions to functions that reserve none; of a smaller quota nothing can be reserved.
 _UNRESERVED = 100
 #: What `make` says for the build. They are no parameters of the stack, so that both cannot differ.
 _BUILDS = {"Runtime": "RUNTIME", "Architecture": "ARCHITECTURE"}
 
+#: So many members are deployed at a time.
+_AT_ONCE = 5
 #: How a stack's operation begins, among its events.
 _BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
 
@@ -36,25 +52,24 @@ _BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
 @dataclass(frozen=True, kw_only=True)
 class Account:
     """What the account says. ``cluster``: EKS's description, None if it is not there. ``concurrency``: executions that
-    Lambda has left to reserve from. ``stacks``: those of Joinery, by the cluster in their parameters. ``settings``:
-    what their parameter Settings says, by the cluster. ``states``: the StackStatus of every stack of the account, by
-    its name.
+    Lambda has left to reserve from. ``stacks``: what there is already.
     """
 
     cluster: Mapping[str, Any] | None
     concurrency: int
-    stacks: Mapping[str, str] = field(default_factory=dict)
-    states: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
+    stacks: Stacks = field(default_factory=Stacks)
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """``stack``: its name. ``parameters``: what is said of the stack's. ``notes``: what a person should know."""
+    """``stack``: its name. ``parameters``: what is said of the stack's. ``notes``: what a person should know.
+    ``template``: the file among what is built.
+    """
 
     stack: str
     parameters: Mapping[str, str]
     notes: Sequence[str] = ()
+    template: str = TEMPLATE.name
 
 
 def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
@@ -62,16 +77,17 @@ def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
 
     Raises ``RefusedError``.
     """
-    stack = account.stacks.get(name, stack_name(name))
-    _refuse_a_stack_that_takes_no_update(stack, account.states.get(stack, ""))
-    stored = pairs_of(account.settings.get(name, ""))
+    stacks = account.stacks
+    stack = stacks.names.get(name, stack_name(name))
+    _refuse_a_stack_that_takes_no_update(stack, stacks.states.get(stack, ""))
+    stored = pairs_of(stacks.settings.get(name, ""))
     settings = settings_of(stored, given)
     _refuse_what_would_fail(name, account, given, settings)
     notes = [*changes(stored, given, settings)]
     if "WebhookConcurrency" not in named(given):
         wanted = int(SETTINGS["WebhookConcurrency"].default)
         has = stored.get("WebhookConcurrency", str(wanted))
-        reserved = int(has) if name in account.settings and has.isdecimal() else 0
+        reserved = int(has) if name in stacks.settings and has.isdecimal() else 0
         if account.concurrency + reserved - (reserved or wanted) < _UNRESERVED:
             settings["WebhookConcurrency"] = "0"
             notes.append(
@@ -89,6 +105,17 @@ def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
     if stack != stack_name(name):
         notes.append(f"Cluster {name} is run by stack {stack}, which is updated.")
     return Deployment(stack, parameters, notes)
+
+
+def plan_member(
+    name: str, home: str, account: Account, given: Mapping[str, str], home_settings: Mapping[str, str]
+) -> Deployment:
+    """What is deployed for a member. ``home_settings``: its home's, as they will be. Raises ``RefusedError``."""
+    stack = account.stacks.names.get(name, stack_name(name))
+    _refuse_a_stack_that_takes_no_update(stack, account.stacks.states.get(stack, ""))
+    parameters, notes = member_parameters(name, home, account.stacks, given, home_settings)
+    _refuse_what_would_fail(name, account, given, pairs_of(parameters["Settings"]))
+    return Deployment(stack, parameters, notes, MEMBER.name)
 
 
 def _refuse_what_would_fail(name: str, account: Account, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
@@ -260,29 +287,134 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     for name in ("cluster", "region", "sam"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--member-of", default="", help="the cluster whose stack serves it, where that is not named")
     parser.add_argument("--look", action="store_true", help="say what would fail, and deploy nothing")
     parser.add_argument("more", nargs="*", help="for sam deploy")
     asked = parser.parse_args()
+    now = datetime.now(UTC)  # noqa: TID251 - the command's one clock
     try:
-        now = datetime.now(UTC)  # noqa: TID251 - the command's one clock
         given = parameters_in(os.environ.get("PARAMETERS", ""))
-        account = looked_at(asked.cluster, asked.region)
-        refuse_unknown(given, load()["Parameters"], pairs_of(account.settings.get(asked.cluster, "")))
-        planned = plan(asked.cluster, account, given)
+        site = Site(asked.region, asked.sam, now, asked.more)
+        planned = planned_for(asked.cluster, asked.member_of, given, site.account, site.tagged)
     except RefusedError as refused:
         sys.exit(f"make deploy: {refused}")
     if asked.look:
         return
-    print(*planned.notes, sep="\n")
-    stacks = _session(asked.region).client("cloudformation")
+    if planned.home and not _deployed(site, planned.home):
+        sys.exit(1)
+    failed = list(planned.refused)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        works = pool.map(lambda one: _deployed(site, one, is_alone=len(planned.members) == 1), planned.members.values())
+        failed += [name for name, works_well in zip(planned.members, works, strict=True) if not works_well]
+    if failed:
+        sys.exit(f"make deploy: not deployed: {', '.join(failed)}. Of the others nothing is left to do")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """``home``: the stack by itself, or that of the home; None where only members are deployed. ``members``: by their
+    cluster. ``refused``: the members that would fail, with the reason; they stop no other.
+    """
+
+    home: Deployment | None
+    members: Mapping[str, Deployment] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def planned_for(
+    clusters: str,
+    member_of: str,
+    given: Mapping[str, str],
+    account: Callable[[str], Account],
+    tagged: Callable[[str, str], Iterable[str]],
+) -> Planned:
+    """All that is deployed. ``account``: what it says of itself and a cluster. Raises ``RefusedError`` for what would
+    stop all of it.
+    """
+    names, is_first_named = clusters_in(clusters, tagged)
+    looked = {name: account(name) for name in dict.fromkeys([*names, *filter(None, [member_of])])}
+    stacks = looked[names[0]].stacks
+    arrangement = arranged(names, stacks, member_of=member_of, is_first_named=is_first_named)
+    home = None
+    if arrangement.deploys_home:
+        own = given_to_home(given, arrangement, is_named=arrangement.home in names)
+        home = _checked(arrangement.home, looked.get(arrangement.home) or account(arrangement.home), own, TEMPLATE)
+    else:
+        refuse_another_release(arrangement.home, stacks, project_version())
+    settings = pairs_of(home.parameters["Settings"] if home else stacks.settings[arrangement.home])
+    return _with_members(Planned(home), arrangement, looked, given_to_member(given), settings)
+
+
+def _checked(name: str, account: Account, given: Mapping[str, str], template: Path) -> Deployment:
+    refuse_unknown(given, load(template)["Parameters"], pairs_of(account.stacks.settings.get(name, "")))
+    return plan(name, account, given)
+
+
+def _with_members(
+    planned: Planned,
+    arrangement: Arrangement,
+    looked: Mapping[str, Account],
+    given: Mapping[str, str],
+    settings: Mapping[str, str],
+) -> Planned:
+    members, refused = {}, {}
+    for name in arrangement.members:
+        account = looked[name]
+        try:
+            refuse_unknown(given, load(MEMBER)["Parameters"], pairs_of(account.stacks.settings.get(name, "")))
+            members[name] = plan_member(name, arrangement.home, account, given, settings)
+        except RefusedError as error:
+            if len(arrangement.members) == 1:
+                raise
+            refused[name] = str(error)
+            print(f"{name}: {error}", file=sys.stderr)
+    return replace(planned, members=members, refused=refused)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where it is deployed, and by what: ``more`` is for ``sam deploy``."""
+
+    region: str
+    sam: str
+    now: datetime
+    more: Sequence[str]
+
+    def account(self, cluster: str) -> Account:
+        """What the account says. Raises ``RefusedError``."""
+        return looked_at(cluster, self.region)
+
+    def tagged(self, key: str, value: str) -> list[str]:
+        """The EKS clusters with a tag. Raises ``RefusedError``."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            eks = _session(self.region).client("eks")
+            pages = eks.get_paginator("list_clusters").paginate()
+            names = [name for page in pages for name in page["clusters"]]
+            described = {name: eks.describe_cluster(name=name)["cluster"] for name in names}
+        except (BotoCoreError, ClientError) as error:
+            raise RefusedError(f"AWS cannot be asked about the clusters in {self.region}: {error}") from error
+        return [name for name, cluster in described.items() if (cluster.get("tags") or {}).get(key) == value]
+
+
+def _deployed(site: Site, planned: Deployment, *, is_alone: bool = True) -> bool:
+    """Deploy a stack. Whether that went well. Where it is one of several at once, all that is said comes at its end."""
+    stacks = _session(site.region).client("cloudformation")
     before = next((event["EventId"] for event in events(stacks, planned.stack)), "")
-    template = LAMBDA_BUILD / "deployed.yaml"
-    template.write_text(dated((LAMBDA_BUILD / "template.yaml").read_text(), now))
-    done = subprocess.run(command(asked.sam, asked.region, planned, template, asked.more), check=False)
+    template = LAMBDA_BUILD / f"deployed-{planned.stack}.yaml"
+    template.write_text(dated((LAMBDA_BUILD / planned.template).read_text(), site.now))
+    if is_alone and planned.notes:
+        print(*planned.notes, sep="\n", flush=True)
+    call = command(site.sam, site.region, planned, template, site.more)
+    done = subprocess.run(call, check=False, capture_output=not is_alone, text=True)
+    if not is_alone:
+        print(f"--- {planned.stack}", *planned.notes, done.stdout, done.stderr, sep="\n", flush=True)
     if done.returncode:
         sys.stderr.writelines(f"{line}\n" for line in failures(events(stacks, planned.stack), before))
-        sys.exit(done.returncode)
+        return False
     _tell(planned, stacks)
+    return True
 
 
 def events(stacks: Any, stack: str) -> Sequence[Mapping[str, Any]]:
@@ -317,33 +449,19 @@ def looked_at(cluster: str, region: str) -> Account:
         except eks.exceptions.ResourceNotFoundException:
             described = None
         limits = session.client("lambda").get_account_settings()["AccountLimit"]
-        stacks, states, settings = stacks_in(session.client("cloudformation"))
         return Account(
             cluster=described,
             concurrency=int(limits["UnreservedConcurrentExecutions"]),
-            stacks=stacks,
-            states=states,
-            settings=settings,
+            stacks=stacks_in(session.client("cloudformation")),
         )
     except (BotoCoreError, ClientError) as error:
         raise RefusedError(f"AWS cannot be asked about {cluster} in {region}: {error}") from error
 
 
-def stacks_in(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Joinery's stacks by their cluster, the state of every stack of the account by its name, and the settings of
-    ours by their cluster.
-
-    The parameter StarterNodePool tells Joinery's apart from those of others.
-    """
-    stacks, states, settings = {}, {}, {}
-    for page in client.get_paginator("describe_stacks").paginate():
-        for stack in page["Stacks"]:
-            parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}
-            states[stack["StackName"]] = stack["StackStatus"]
-            if "StarterNodePool" in parameters and not stack["StackStatus"].startswith("DELETE"):
-                name = parameters.get("ClusterName", "")
-                stacks[name], settings[name] = stack["StackName"], text_of(parameters)
-    return stacks, states, settings
+def stacks_in(client: Any) -> Stacks:
+    """What CloudFormation says of all stacks."""
+    pages = client.get_paginator("describe_stacks").paginate()
+    return stacks_of(stack for page in pages for stack in page["Stacks"])
 
 
 def _session(region: str) -> Any:

@@ -11,8 +11,9 @@ from joinery.objects.settings import SETTINGS, SWITCHES, chosen, in_force
 
 #: What is overwritten once must not be overwritten from then on; what is reserved depends on the quota (``deploy``).
 _NOT_KEPT = ("ForceConflicts", "WebhookConcurrency")
-#: Without them data is encrypted anew, roles lose their bound, or functions gain or lose the cluster.
-_NEVER_LOST = ("AccessEntries", "KmsKeyArn", "PermissionsBoundaryArn")
+#: Without them data is encrypted anew, roles lose their bound, functions gain or lose the cluster, members lose
+#: their home.
+_NEVER_LOST = ("AccessEntries", "KmsKeyArn", "Members", "PermissionsBoundaryArn")
 
 
 class RefusedError(Exception):

@@ -42,16 +42,25 @@ def main() -> int:
 def _rotated(session: Any, cluster: str) -> int:
     """Step after step until the rotation has ended. Returns the exit status."""
     cloudformation = session.client("cloudformation")
-    stacks, _, _ = stacks_in(cloudformation)
-    stack = stacks.get(cluster, stack_name(cluster))
-    resource = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="InstallerFunction")
-    function = resource["StackResourceDetail"]["PhysicalResourceId"]
+    stacks = stacks_in(cloudformation)
+    stack = stacks.names.get(cluster, stack_name(cluster))
+
+    def physical_id(of: str, name: str) -> str:
+        resource = cloudformation.describe_stack_resource(StackName=of, LogicalResourceId=name)
+        return str(resource["StackResourceDetail"]["PhysicalResourceId"])
+
+    home = stacks.homes.get(cluster)
+    function = physical_id(home or stack, "InstallerFunction")
+    member: Step = {}
+    if home:
+        role = session.client("iam").get_role(RoleName=physical_id(stack, "InstallerRole"))["Role"]["Arn"]
+        member = {"cluster": cluster, "role": role, "secret": physical_id(stack, "WebhookSecret")}
     # Asked once: a second call beside the first would only wait for it.
     patience = Config(read_timeout=_LONGEST_STEP, retries={"total_max_attempts": 1})
     client = session.client("lambda", config=patience)
 
     def ask(event: Step) -> Step:
-        answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
+        answer = client.invoke(FunctionName=function, Payload=json.dumps({**event, **member}).encode())
         step: Step = json.loads(answer["Payload"].read())
         if "errorMessage" in step:
             sys.exit(f"make rotate-token: the installer failed: {step['errorMessage']}")

@@ -20,6 +20,7 @@ from tools.deploy import (
     plan,
     refuse_unknown,
 )
+from tools.deploy_many import Stacks
 from tools.deploy_settings import RefusedError, text_of
 from tools.template import TEMPLATE, load
 
@@ -36,7 +37,7 @@ def test_a_cluster_has_one_stack_that_is_named_after_it() -> None:
 
 def test_a_stack_of_another_name_is_updated() -> None:
     """Before, a stack was called joinery, whatever its cluster."""
-    planned = plan("blue", Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery"}), {})
+    planned = plan("blue", Account(cluster=CLUSTER, concurrency=1000, stacks=Stacks({"blue": "joinery"})), {})
 
     assert planned.stack == "joinery"
     assert "run by stack joinery" in planned.notes[0]
@@ -54,7 +55,7 @@ def test_a_small_quota_is_no_obstacle() -> None:
 def test_what_was_not_reserved_in_a_small_account_is_reserved_once_its_quota_has_grown() -> None:
     """CloudFormation would keep the 0, and what a flood of calls costs would be bounded by the quota alone."""
     settings = {"blue": "WebhookConcurrency=0"}
-    grown = Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery-blue"}, settings=settings)
+    grown = Account(cluster=CLUSTER, concurrency=1000, stacks=Stacks({"blue": "joinery-blue"}, settings=settings))
     assert plan("blue", grown, {}).parameters["Settings"] == ""
     assert plan("blue", grown, {"WebhookConcurrency": "0"}).parameters["Settings"] == "WebhookConcurrency=0"
 
@@ -63,20 +64,20 @@ def test_what_is_reserved_stays_reserved() -> None:
     """It is no longer to spare, because the stack has it; and a number of the user's own is left alone."""
     for settings in ("", "WebhookConcurrency=20", "WebhookConcurrency=30"):
         stacks, present = {"blue": "joinery-blue"}, {"blue": settings}
-        account = Account(cluster=CLUSTER, concurrency=101, stacks=stacks, settings=present)
+        account = Account(cluster=CLUSTER, concurrency=101, stacks=Stacks(stacks, settings=present))
         assert plan("blue", account, {}).parameters["Settings"] == settings
 
 
 def test_edits_are_overwritten_once_and_not_from_then_on() -> None:
     """A setting that nobody names keeps its value, but for this one."""
-    present = replace(ACCOUNT, settings={"blue": "ForceConflicts=true; NodeRepair=reboot"})
+    present = replace(ACCOUNT, stacks=Stacks(settings={"blue": "ForceConflicts=true; NodeRepair=reboot"}))
     assert plan("blue", present, {}).parameters["Settings"] == "NodeRepair=reboot"
     assert plan("blue", ACCOUNT, {"ForceConflicts": "true"}).parameters["Settings"] == "ForceConflicts=true"
 
 
 def test_a_setting_that_nobody_names_keeps_its_value() -> None:
     """One that is given replaces what was there, and one without a value has its default again."""
-    present = replace(ACCOUNT, settings={"blue": "NodeRepair=reboot; Canary=off"})
+    present = replace(ACCOUNT, stacks=Stacks(settings={"blue": "NodeRepair=reboot; Canary=off"}))
     given = {"Mode": "observe", "Canary": "", "MaxLaunches": "7"}
     parameters = {"ClusterName": "blue", "Mode": "observe", "Settings": "NodeRepair=reboot; MaxLaunches=7"}
     assert plan("blue", present, given).parameters == parameters
@@ -98,7 +99,9 @@ def test_what_is_said_in_the_parameter_itself_counts_as_by_its_name() -> None:
 
 def test_what_has_its_default_again_is_said() -> None:
     """Whoever names one setting in Settings takes all others back."""
-    present = replace(ACCOUNT, settings={"blue": "NodeRepair=reboot; Canary=off; SpotToSpot=true; MaxLaunches=3"})
+    present = replace(
+        ACCOUNT, stacks=Stacks(settings={"blue": "NodeRepair=reboot; Canary=off; SpotToSpot=true; MaxLaunches=3"})
+    )
     assert plan("blue", present, {"Settings": "Canary=5% for 1h", "MaxLaunches": ""}).notes == [
         "NodeRepair was reboot, and has its default again, because Settings does not name it.",
     ]
@@ -110,7 +113,7 @@ def test_what_has_its_default_again_is_said() -> None:
 def test_a_key_a_boundary_and_the_access_are_not_lost_unsaid(kept: str) -> None:
     """Each must be named, with its value or without."""
     name = kept.partition("=")[0]
-    present = replace(ACCOUNT, settings={"blue": kept})
+    present = replace(ACCOUNT, stacks=Stacks(settings={"blue": kept}))
     with pytest.raises(RefusedError, match=f"Settings does not name {name}, which the stack has: say {name}=, too"):
         plan("blue", present, {"Settings": "Canary=off"})
     assert plan("blue", present, {"Settings": f"Canary=off; {kept}"}).notes == []
@@ -119,14 +122,14 @@ def test_a_key_a_boundary_and_the_access_are_not_lost_unsaid(kept: str) -> None:
 
 def test_what_is_switched_on_again_is_said() -> None:
     """The list replaces the one that the stack has."""
-    present = replace(ACCOUNT, settings={"blue": "SwitchedOff=disruption, catalog"})
+    present = replace(ACCOUNT, stacks=Stacks(settings={"blue": "SwitchedOff=disruption, catalog"}))
     assert plan("blue", present, {"SwitchedOff": "catalog"}).notes == ["disruption is switched on again."]
     assert len(plan("blue", present, {"SwitchedOff": ""}).notes) == 2
 
 
 def test_a_stack_of_another_release_can_be_deployed_to() -> None:
     """What this one does not know is left out and said; `Gone=` may be said, too."""
-    present = replace(ACCOUNT, settings={"blue": "Gone=1; NodeRepair=reboot; WebhookConcurrency=many"})
+    present = replace(ACCOUNT, stacks=Stacks(settings={"blue": "Gone=1; NodeRepair=reboot; WebhookConcurrency=many"}))
     planned = plan("blue", present, {"Gone": ""})
     assert planned.parameters == {"ClusterName": "blue", "Settings": "NodeRepair=reboot"}
     assert planned.notes == ["The stack's Settings: there is no setting Gone, so it is left out."]
@@ -138,7 +141,7 @@ def test_a_stack_of_another_release_can_be_deployed_to() -> None:
 
 def test_a_setting_of_the_stack_that_is_not_taken_any_more_must_be_given() -> None:
     """To leave out a key, because its pattern has changed, would be worse."""
-    present = replace(ACCOUNT, settings={"blue": "KmsKeyArn=key/1; NodeRepair=reboot"})
+    present = replace(ACCOUNT, stacks=Stacks(settings={"blue": "KmsKeyArn=key/1; NodeRepair=reboot"}))
     said = "^The stack's Settings: KmsKeyArn is 'key/1': expected an ARN. Say KmsKeyArn=..., or KmsKeyArn= for its"
     with pytest.raises(RefusedError, match=said):
         plan("blue", present, {})
@@ -148,7 +151,7 @@ def test_a_setting_of_the_stack_that_is_not_taken_any_more_must_be_given() -> No
 def test_a_stack_that_takes_no_update_is_told_so_before_its_settings_are_read() -> None:
     """They may be why its creation failed."""
     states, settings = {"joinery-blue": "ROLLBACK_COMPLETE"}, {"blue": "NodeRepair=often"}
-    account = replace(ACCOUNT, stacks={"blue": "joinery-blue"}, states=states, settings=settings)
+    account = replace(ACCOUNT, stacks=Stacks({"blue": "joinery-blue"}, states, settings))
     with pytest.raises(RefusedError, match="The first deployment of joinery-blue failed"):
         plan("blue", account, {})
 
@@ -287,7 +290,7 @@ def test_values_that_the_template_takes_are_taken() -> None:
 )
 def test_a_stack_that_cannot_be_updated_is_refused_with_the_way_out(state: str, said: str) -> None:
     """The first deployment that fails leaves such a stack, and the second one must say what to do."""
-    account = Account(cluster=CLUSTER, concurrency=1000, states={"joinery-blue": state})
+    account = Account(cluster=CLUSTER, concurrency=1000, stacks=Stacks(states={"joinery-blue": state}))
     with pytest.raises(RefusedError, match=f"(?s){said}"):
         plan("blue", account, {})
 
@@ -295,7 +298,7 @@ def test_a_stack_that_cannot_be_updated_is_refused_with_the_way_out(state: str, 
 @pytest.mark.parametrize("state", ["UPDATE_ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])
 def test_a_stack_that_was_rolled_back_or_only_reviewed_is_deployed_to(state: str) -> None:
     """CloudFormation updates the one and creates the other."""
-    assert plan("blue", Account(cluster=CLUSTER, concurrency=1000, states={"joinery-blue": state}), {})
+    assert plan("blue", Account(cluster=CLUSTER, concurrency=1000, stacks=Stacks(states={"joinery-blue": state})), {})
 
 
 def test_sam_asks_nobody_unless_it_is_to() -> None:
