@@ -3,7 +3,7 @@
 It is an annotation of its own (``objects.karpenter.pause``), so that a schedule beside it stays as it was written.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,11 +54,15 @@ def resume(names: Names = None, everything: All = False, namespaces: Namespaces 
 def meant(
     objects: "Objects", names: Sequence[str], namespaces: Sequence[str], *, everything: bool
 ) -> "Sequence[Reference]":
-    """The objects that are meant, all of which there are. Raises ``ConfigurationError``."""
+    """The objects that are meant, all of which there are: NodePools of v1, else of v1beta1, else Provisioners. Raises
+    ``ConfigurationError``.
+    """
     from joinery.objects.kubernetes.references import Reference
 
-    pools = [one["metadata"]["name"] for one in objects.labelled("NodePool")] if everything else names
-    found = [Reference("NodePool", name) for name in pools] + [Reference("Namespace", name) for name in namespaces]
+    pools = _pools(objects)
+    there = {pool.name: pool for pool in reversed(pools)}
+    named = pools if everything else [there.get(name, Reference("NodePool", name)) for name in names]
+    found = [*named, *(Reference("Namespace", name) for name in namespaces)]
     if not found:
         raise ConfigurationError("which NodePool? Name some, or write --all, or --namespace NAME for its buffers")
     for where in found:
@@ -67,20 +71,45 @@ def meant(
     return found
 
 
+def _pools(objects: "Objects") -> "Sequence[Reference]":
+    """All that nodes are bought for, each once: an API server that has v1 has the same objects in v1beta1."""
+    from joinery.objects.kubernetes.references import Reference
+
+    of_kinds = [objects.labelled("NodePool") or objects.labelled("NodePool.v1beta1"), objects.labelled("Provisioner")]
+    return [Reference(one["kind"], one["metadata"]["name"]) for listed in of_kinds for one in listed]
+
+
 def paused(objects: "Objects", where: "Reference") -> str:
-    """Write that it is paused; what a person hears."""
+    """Write that it is paused, if nobody has; what a person hears."""
     from joinery.objects.karpenter.labels import PAUSED
 
+    if _annotations(objects, where).get(PAUSED) == "true":
+        return f"{where}: is paused already, until joinery resume"
     objects.patch(where, {"metadata": {"annotations": {PAUSED: "true"}}})
     return f"{where}: paused until joinery resume"
 
 
 def resumed(objects: "Objects", where: "Reference", now: datetime) -> str:
-    """Write that it runs again; what a person hears. Where nothing else pauses it, nothing has to be said any more."""
+    """Write that it runs again; what a person hears. Where a schedule does not pause it now, nothing has to be said any
+    more; where nothing does, nothing is written.
+    """
     from joinery.objects.karpenter.labels import PAUSED
+    from joinery.objects.karpenter.pause import pause_by
 
-    objects.patch(where, {"metadata": {"annotations": {PAUSED: now.isoformat(timespec="seconds")}}})
-    return f"{where}: runs again; a schedule counts from its next window on"
+    annotations = _annotations(objects, where)
+    of_pools = [_annotations(objects, pool) for pool in _pools(objects)]
+    by_schedule = pause_by({key: value for key, value in annotations.items() if key != PAUSED}, of_pools, "", now)
+    if pause_by(annotations, of_pools, "", now) is None:
+        return f"{where}: runs already"
+    since = now.isoformat(timespec="seconds") if by_schedule else None
+    objects.patch(where, {"metadata": {"annotations": {PAUSED: since}}})
+    return f"{where}: runs again" + ("; a schedule counts from its next window on" if by_schedule else "")
+
+
+def _annotations(objects: "Objects", where: "Reference") -> Mapping[str, str]:
+    stored = objects.read(where) or {}
+    annotations: Mapping[str, str] = stored.get("metadata", {}).get("annotations") or {}
+    return annotations
 
 
 def notes_of_pauses(snapshot: "Snapshot", sold: "Sold") -> "Iterator[UserNotice]":

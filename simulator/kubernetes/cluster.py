@@ -194,6 +194,7 @@ class InMemoryCluster:
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
             replica_sets=tuple(msgspec.convert(to_document(one), Workload) for one in self._all("ReplicaSet")),
             services=self._all("Service"),
+            vertical_autoscalers=self._all("VerticalPodAutoscaler"),
             scheduling_groups=self._all("PodGroup"),
             resource_claims=self._all("ResourceClaim"),
             resource_claim_templates=self._all("ResourceClaimTemplate"),

@@ -21,6 +21,7 @@ from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core, dynamic_resources, rollouts, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
+from joinery.objects.kubernetes.verticalautoscaler import VerticalPodAutoscaler
 
 T = TypeVar("T")
 
@@ -90,6 +91,13 @@ KINDS = {
         Kind("ReplicaSet", StoredReplicaSet, "apps/v1", "replicasets", True),
         Kind("StatefulSet", StoredStatefulSet, "apps/v1", "statefulsets", True),
         Kind("Service", core.Service, "v1", "services", True),
+        Kind(
+            "VerticalPodAutoscaler",
+            VerticalPodAutoscaler,
+            "autoscaling.k8s.io/v1",
+            "verticalpodautoscalers",
+            True,
+        ),
         Kind("PodTemplate", shapes.PodTemplate, "v1", "podtemplates", True),
         Kind("ResourceQuota", workloads.ResourceQuota, "v1", "resourcequotas", True),
         Kind("StorageClass", core.StorageClass, "storage.k8s.io/v1", "storageclasses"),

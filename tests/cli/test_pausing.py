@@ -51,6 +51,45 @@ def test_a_person_pauses_and_resumes_beside_a_schedule() -> None:
     assert stored["metadata"]["annotations"][PAUSE] == NIGHT
 
 
+def test_what_is_so_already_is_not_written() -> None:
+    """Whoever watches an object sees what has changed, and nothing else."""
+    objects, noon = _cluster(), datetime(2026, 1, 12, 12, tzinfo=UTC)
+    before = list(objects.writes)
+    assert resumed(objects, POOL, noon) == "NodePool default: runs already"
+    assert objects.writes == before
+    paused(objects, POOL)
+    before = list(objects.writes)
+    assert paused(objects, POOL) == "NodePool default: is paused already, until joinery resume"
+    assert objects.writes == before
+    assert resumed(objects, POOL, noon) == "NodePool default: runs again"
+    stored = objects.read(POOL)
+    assert stored is not None
+    assert stored["metadata"]["annotations"] == {PAUSE: NIGHT}
+
+
+def test_a_pause_of_the_whole_cluster_is_left_by_one() -> None:
+    """Another NodePool says it; the one that is resumed says that it runs."""
+    objects = _cluster()
+    metadata = {"name": "other", "annotations": {PAUSE: f"all {NIGHT}"}}
+    objects.apply({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": metadata})
+    web = Reference("Namespace", "web")
+    assert "runs again; a schedule" in resumed(objects, web, LATE)
+    assert resumed(objects, web, LATE) == "Namespace web: runs already"
+
+
+@pytest.mark.parametrize("kind", ["NodePool.v1beta1", "Provisioner"])
+def test_objects_of_older_apis_are_paused_too(kind: str) -> None:
+    """By the same command; the functions read their annotations as those of a NodePool."""
+    objects = InMemoryObjects()
+    objects.create({"kind": kind, "metadata": {"name": "old", "annotations": {}}})
+    (where,) = meant(objects, ["old"], [], everything=False)
+    assert where == Reference(kind, "old") == meant(objects, [], [], everything=True)[0]
+    paused(objects, where)
+    stored = objects.read(where)
+    assert stored is not None
+    assert stored["metadata"]["annotations"] == {PAUSED: "true"}
+
+
 def test_all_node_pools_and_a_namespace_s_buffers_can_be_meant() -> None:
     """Nothing is written where one of them is not there."""
     objects = _cluster()

@@ -22,6 +22,8 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.errors import UnavailableError
 from joinery.objects.karpenter.conditions import unknown
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import PAUSED
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import observed, with_condition
 from joinery_cli.live.looking import THREAD
@@ -68,6 +70,20 @@ def test_each_node_says_why_it_goes_or_stays() -> None:
         "node-3": (Phase.STAYS, "NotWorthIt"),
         "node-4": (Phase.STAYS, "Unpriced"),
     }
+
+
+def test_a_node_of_a_paused_node_pool_goes_without_a_command() -> None:
+    """Within the budgets; the others say until when the pause is, and what keeps them."""
+    annotated = [
+        with_metadata(pool, annotations={PAUSED: "true"}) if pool.metadata.name == "default" else pool
+        for pool in PROBLEM.packing.snapshot.node_pools
+    ]
+    states = {node.name: node for node in _top(_with(PROBLEM, node_pools=tuple(annotated)), DisruptionDecision()).nodes}
+    going = [name for name, node in states.items() if (node.phase, node.code) == (Phase.GOES, "Paused")]
+    kept = [node.why for node in states.values() if (node.phase, node.code) == (Phase.STAYS, "Paused")]
+    assert going
+    assert states[going[0]].why.startswith("NodePool default is paused until somebody resumes it, which saves $")
+    assert all(why.startswith("NodePool default is paused until somebody resumes it; ") for why in kept)
 
 
 def test_a_node_that_comes_and_one_that_goes_say_at_which_step_they_are() -> None:

@@ -1,5 +1,7 @@
 """Off-hours: a NodePool's nodes go when its pause begins, and are there again when it ends."""
 
+import gzip
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +19,12 @@ PAUSE_AT_TEN = "from 0 10 * * * for 2h"
 def _annotate(stand: Stand, annotations: dict[str, str]) -> None:
     pool = stand.world.cluster.node_pools["default"]
     stand.world.cluster.add(with_metadata(pool, annotations=annotations))
+
+
+def _paused(stand: Stand) -> tuple[str, str] | None:
+    """What the NodePool's condition says."""
+    conditions = stand.world.cluster.node_pools["default"].status.conditions
+    return next(((one.reason, one.message) for one in conditions if one.type == "joinery.dev/Paused"), None)
 
 
 def _until(stand: Stand, hour: int, minute: int) -> None:
@@ -37,8 +45,9 @@ def night(world: World) -> Stand:
 def test_nodes_go_when_the_pause_begins_and_say_what_that_saves(night: Stand) -> None:
     """Not before it, and then without a replacement."""
     _until(night, 9, 59)
+    night.live()
     night.consolidate()
-    assert len(night.alive) == 1
+    assert (len(night.alive), _paused(night)) == (1, None)
     _until(night, 10, 1)
     (name,) = [claim.metadata.name for claim in night.claims]
     outcome = night.consolidate()
@@ -46,6 +55,15 @@ def test_nodes_go_when_the_pause_begins_and_say_what_that_saves(night: Stand) ->
     assert outcome["saves"] > 0
     said = night.messages("Paused")[name]
     assert said.startswith("NodePool default is paused until 2026-08-24T12:00:00Z, which saves $0.")
+    (key,) = (key for key in night.world.store.documents if "-disruption-" in key)
+    recorded = json.loads(gzip.decompress(night.world.store.documents[key]))["joinery"]["result"]
+    assert [(one["retire"], one["message"]) for one in recorded["commands"]] == [([name], said)]
+    assert recorded["before"] - recorded["after"] == pytest.approx(outcome["saves"], abs=1e-4)
+    night.live()
+    assert _paused(night) == (
+        "Scheduled",
+        "nothing is bought for it, and its nodes go: it is paused until 2026-08-24T12:00:00Z",
+    )
     for _ in range(6):
         night.wait(20)
         night.live()

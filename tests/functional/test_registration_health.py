@@ -169,3 +169,21 @@ def test_a_node_that_vanished_and_was_given_up_is_no_failure_to_register(stand: 
     _end(stand)
     assert _health(stand).status == "True"
     assert REGISTRATIONS not in _pool(stand).metadata.annotations
+
+
+def test_a_drift_that_fails_is_tried_ever_less_often(stand: Stand) -> None:
+    """Instances that never join are paid for: four in the first three hours, where each quarter of an hour had one."""
+    stand.pods(3)
+    stand.grow_old(7200)
+    pool = _pool(stand)
+    labelled = pool.spec.template.metadata.model_copy(update={"labels": {"team": "a"}})
+    template = pool.spec.template.model_copy(update={"metadata": labelled})
+    stand.world.cluster.add(pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": template})}))
+    launched = set()
+    for _ in range(180):
+        stand.live()
+        stand.consolidate()
+        launched |= {claim.metadata.name for claim in stand.claims}
+        stand.wait(60)
+    assert len(launched) - 1 == 4
+    assert "did not join the cluster" in stand.messages("DisruptionBlocked")["default"]

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 _HOOK = "helm.sh/hook"
 _MAKE_PODS = ("pods", "workloads", "daemon_sets")
-_IGNORED = {
-    "VerticalPodAutoscaler": "pods may be made with other requests than are planned",
-}
 _NAMELESS = "metadata.name: is missing"
 
 
@@ -225,10 +222,7 @@ class Inputs:
         """Everything a person should know about what was not used, or not as it stands."""
         pods = [warning(_unplanned(objects, *kind)) for kind, objects in self.unplanned.items()]
         hooks = [note(_hooked(self.hooks))] if self.hooks else []
-        kinds = [
-            note(f"ignored {_number(kind, n)}: {_IGNORED.get(kind, 'not used in a plan')}")
-            for kind, n in sorted(self.ignored.items())
-        ]
+        kinds = [note(f"ignored {_number(kind, n)}: not used in a plan") for kind, n in sorted(self.ignored.items())]
         surprises = [one for file, odd in self.surprises.items() for one in warnings_of(odd, f"{file}: ")]
         return [*self.notices, *surprises, *pods, *hooks, *kinds]
 

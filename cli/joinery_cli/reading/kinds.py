@@ -17,6 +17,7 @@ from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core, dynamic_resources, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
+from joinery.objects.kubernetes.verticalautoscaler import VerticalPodAutoscaler
 from joinery.objects.spelling import meant_by
 from joinery_cli.reading.documents import Document
 from joinery_cli.reading.schema import real_kinds
@@ -103,6 +104,9 @@ _OF_OTHERS: Mapping[tuple[str, str], ReadKind] = {
     ("keda.sh", "ScaledObject"): ReadKind("scaled_objects", workloads.ScaledObject, True, ("v1alpha1",)),
     ("autoscaling.x-k8s.io", "ProvisioningRequest"): ReadKind(
         "provisioning_requests", ProvisioningRequest, True, ("v1", "v1beta1")
+    ),
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): ReadKind(
+        "vertical_autoscalers", VerticalPodAutoscaler, True, ("v1", "v1beta2")
     ),
     ("scheduling.x-k8s.io", "PodGroup"): ReadKind("coscheduling_groups", PodGroup, True, ("v1alpha1",)),
     ("scheduling.volcano.sh", "PodGroup"): ReadKind("volcano_groups", PodGroup, True, ("v1beta1",)),

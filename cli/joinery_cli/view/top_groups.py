@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.expiration import expires_at
+from joinery.decisions.disruption.pausing import PausedNode, paused_nodes
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.state.budgets import PoolNodes, budgets_open_at, pool_nodes
 from joinery.decisions.scheduling.packing import Packing
@@ -69,13 +70,16 @@ def _pools(problem: DisruptionProblem, seen: DisruptionView) -> tuple[TopPool, .
     claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
     created = {node.metadata.name: node.metadata.creation_timestamp for node in snapshot.nodes}
     commands = {name: command for command in seen.commands for name in command.command.retire}
+    paused = {one.claim.metadata.name: one for one in paused_nodes(snapshot, problem.sold)}
     kept: dict[str, list[StayingNode]] = defaultdict(list)
     for one in seen.disruptions.staying:
         kept[one.node_claim].append(one)
     pools: dict[str, list[TopNode]] = defaultdict(list)
     for drawn in seen.before:
         claim = claims.get(drawn.claim)
-        phase, code, why, until = _state(views[drawn.name], claim, commands.get(drawn.claim), kept[drawn.claim])
+        phase, code, why, until = _state(
+            views[drawn.name], claim, commands.get(drawn.claim) or paused.get(drawn.claim), kept[drawn.claim]
+        )
         pool = snapshot.pools_by_name.get(drawn.node_pool)
         born = claim.metadata.creation_timestamp if claim else created.get(drawn.name)
         pools[drawn.node_pool].append(
@@ -104,7 +108,9 @@ def _price(drawn: DrawnNode, problem: DisruptionProblem, seen: DisruptionView) -
 _State = tuple[Phase, str, str, datetime | None]
 
 
-def _state(view: NodeView, claim: NodeClaim | None, command: CommandView | None, kept: Sequence[StayingNode]) -> _State:
+def _state(
+    view: NodeView, claim: NodeClaim | None, going: CommandView | PausedNode | None, kept: Sequence[StayingNode]
+) -> _State:
     """How far a node is, and what is said of that: nothing of one that stays without a rule."""
     if claim is not None and view.is_leaving and not view.is_candidate:
         taken = "EC2 takes it back" if INTERRUPTED_AT in claim.metadata.annotations else "its drain begins"
@@ -112,9 +118,13 @@ def _state(view: NodeView, claim: NodeClaim | None, command: CommandView | None,
     if claim is not None and not view.is_initialized:
         phase = Phase.BOOTING if claim.status.provider_id else Phase.LAUNCHING
         return phase, "NotInitialized", _step(claim, _BOOTING) or "its instance boots", None
-    if command is not None:
-        decided = command.command
-        return Phase.GOES, decided.reason.value, f"{decided.message}; the command {result(command)}", None
+    if isinstance(going, PausedNode):
+        if going.why:
+            return Phase.STAYS, ObjectionCode.PAUSED.value, f"{going.pause}; {going.why}", going.pause.until
+        return Phase.GOES, ObjectionCode.PAUSED.value, going.message, None
+    if going is not None:
+        decided = going.command
+        return Phase.GOES, decided.reason.value, f"{decided.message}; the command {result(going)}", None
     if kept:
         first = min(kept, key=lambda one: one.disruption is not None).objection
         return Phase.STAYS, first.code.value, first.message, first.until

@@ -30,7 +30,7 @@ from joinery.decisions.disruption.deletion_costs import deletion_costs
 from joinery.decisions.disruption.headroom import carried_over, with_chunks_bound
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.paid import decide_paid
-from joinery.decisions.disruption.pausing import PausedNode, paused_nodes
+from joinery.decisions.disruption.pausing import PausedNode, decision_of, paused_nodes
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.disruption.starting import new_commands
 from joinery.decisions.disruption.validation.validate import still_startable
@@ -54,6 +54,8 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 #: Seconds that are kept for reading the cluster once more after a decision, and for its validation.
 READING_SECONDS = 30.0
+#: The reason of metrics about nodes that go because their NodePool is paused.
+_PAUSED = "paused"
 
 
 class Decide(Protocol):
@@ -91,7 +93,7 @@ class DisruptionController:
         snapshot = self._judged(snapshot, supply, invocation)
         paused = [one for one in paused_nodes(snapshot, supply.sold) if not one.why]
         if paused:
-            return self._pause(paused, snapshot, invocation)
+            return self._pause(paused, snapshot, supply, invocation)
         kept = to_keep(requested(self._gateways.cluster, snapshot))
         asked = with_headroom(self._gateways.cluster, snapshot)[0].with_virtual(kept)
         problem = self._problem(asked, supply, invocation)
@@ -122,7 +124,9 @@ class DisruptionController:
         claims = tuple(judged.get(claim.metadata.name, claim) for claim in snapshot.node_claims)
         return replace(snapshot, node_claims=claims)
 
-    def _pause(self, paused: Sequence[PausedNode], before: Snapshot, invocation: Invocation) -> Mapping[str, Any]:
+    def _pause(
+        self, paused: Sequence[PausedNode], before: Snapshot, supply: Supply, invocation: Invocation
+    ) -> Mapping[str, Any]:
         """Retire the nodes of paused NodePools that may go now. All else is decided when they are on their way."""
         actor = Actor(self._gateways, before.now, invocation)
         with deciding(self._gateways.cluster, "pause", invocation):
@@ -132,6 +136,12 @@ class DisruptionController:
         hourly = sum(one.hourly for one in going)
         if going:
             actor.ring(Bell.LIFECYCLE)
+            decision = decision_of(going, before, supply.sold)
+            failure = self._record(self._problem(before, supply, invocation), decision, supply)
+            if failure is not None:
+                actor.note("the nodes of a pause were not recorded", failure)
+            count(Count.DISRUPTION_DECISIONS, len(going), decision="delete", reason=_PAUSED)
+            count(Count.SAVINGS, hourly, reason=_PAUSED)
         actor.conclude()
         return {"paused": len(going), "saves": round(hourly, 4)}
 

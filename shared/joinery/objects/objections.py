@@ -23,6 +23,7 @@ class ObjectionCode(StrEnum):
     BUDGET = "Budget"
     STOPPED = "Stopped"
     PAUSED = "Paused"
+    LAUNCHES_FAIL = "LaunchesFail"
     # Its node class.
     CANARY = "Canary"
     # Its pods.

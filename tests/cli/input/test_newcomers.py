@@ -358,13 +358,34 @@ def test_a_bound_that_is_no_quantity_is_one_line(run: Run, cluster: str, write: 
     )
 
 
-def test_a_vertical_autoscaler_is_told_to_count_for_nothing(run: Run, cluster: str, write: Write) -> None:
-    """What it writes into pods as they are made is not what their Deployment requests."""
+def test_a_vertical_autoscaler_without_a_recommendation_counts_for_nothing(
+    run: Run, cluster: str, write: Write
+) -> None:
+    """What it will write into pods as they are made is not what their Deployment requests."""
     scaler = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "v"}}
     err = run(*PLAN, "-f", cluster, write("vpa.json", scaler)).err
     assert (
-        "note: ignored 1 object of kind VerticalPodAutoscaler: pods may be made with other requests than are planned"
+        "note: VerticalPodAutoscaler default/v recommends nothing yet: its pods may be made with other requests than "
+        "are planned"
     ) in err
+
+
+def test_pods_of_workloads_are_made_as_a_vertical_autoscaler_says(run: Run, cluster: str, write: Write) -> None:
+    """As its admission plugin will make them: eight cores are more than any node has."""
+    container = {"name": "web", "resources": {"requests": {"cpu": "8", "memory": "1Gi"}}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        "selector": {"matchLabels": {"app": "web"}}, "template": template}}  # fmt: skip
+    target = {"containerName": "web", "target": {"cpu": "100m"}}
+    scaler = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "v"},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+        "status": {"recommendation": {"containerRecommendations": [target]}}}  # fmt: skip
+    files = "-f", cluster, write("web.json", web)
+    left = [
+        run(*PLAN, *more, "-o", "json").document["unschedulable"]
+        for more in (files, (*files, write("vpa.json", scaler)))
+    ]
+    assert list(map(len, left)) == [1, 0]
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])

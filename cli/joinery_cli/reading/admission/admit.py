@@ -25,6 +25,7 @@ from joinery.objects.kubernetes.workloads import (
     Workload,
     label_selector,
 )
+from joinery.objects.snapshot.vertical_autoscalers import by_target, recommended
 from joinery_cli.notices import UserNotice, note, warning
 from joinery_cli.reading.admission.defaults import pod_defaults
 from joinery_cli.reading.admission.quotas import within_quotas
@@ -49,7 +50,8 @@ def admit(objects: Objects) -> list[UserNotice]:
     scalers = _scalers(objects)
     workloads = _scaled(objects.get("workloads", {}), scalers)
     expansion = expand(workloads, pods, claims)
-    pods.update((pod.key, pod_defaults(pod)) for pod in expansion.pods)
+    autoscalers = by_target(objects.get("vertical_autoscalers", {}).values())
+    pods.update((pod.key, recommended(pod_defaults(pod), autoscalers)) for pod in expansion.pods)
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in expansion.claims)
     daemon_sets, sandboxes = objects.setdefault("daemon_sets", {}), objects.get("runtime_classes", {})
     _limit(pods, daemon_sets, objects.get("limit_ranges", {}).values())
@@ -58,6 +60,7 @@ def admit(objects: Objects) -> list[UserNotice]:
     expansion.keep(pods)
     notes = [*_expanded(expansion), *_autoscaled(scalers, workloads, expansion)]
     decided = {scaler.owner for scaler in scalers}
+    notes += _recommending_nothing(objects)
     notes += of_no_pods({owner: one for owner, one in workloads.items() if owner not in decided})
     notes += owned(claims, pods.values())
     volumes = objects.get("volumes", {}).values()
@@ -126,6 +129,16 @@ def _scalers(objects: Objects) -> list[_Scaler]:
         wakes = idle is None
         scalers.append(_Scaler(name, owner, "minReplicaCount", fewest, least, scaled.spec.max_replica_count, wakes))
     return scalers
+
+
+def _recommending_nothing(objects: Objects) -> Iterator[str]:
+    """Vertical autoscalers of files from before they have seen any pod."""
+    for key, one in sorted(objects.get("vertical_autoscalers", {}).items()):
+        if one.acts and not one.status.recommendation.container_recommendations:
+            yield (
+                f"VerticalPodAutoscaler {key} recommends nothing yet: its pods may be made with other requests than "
+                "are planned"
+            )
 
 
 def _key(scaler: HorizontalPodAutoscaler | ScaledObject) -> str:

@@ -39,7 +39,7 @@ _UNTOLD = frozenset(
     }
 )  # fmt: skip
 #: These reasons hold for all nodes of a NodePool, so the NodePool gets one Event.
-_OF_POOLS = frozenset({ObjectionCode.BUDGET, ObjectionCode.STOPPED, ObjectionCode.CANARY})
+_OF_POOLS = frozenset({ObjectionCode.BUDGET, ObjectionCode.STOPPED, ObjectionCode.CANARY, ObjectionCode.LAUNCHES_FAIL})
 #: Nothing forbids it: the pool's policy does not ask for it, or it would not pay.
 _UNCONSOLIDATABLE = frozenset(
     {ObjectionCode.POLICY, ObjectionCode.UNPRICED, ObjectionCode.NOT_WORTH_IT, ObjectionCode.TIME_LIMIT}

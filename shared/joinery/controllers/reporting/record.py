@@ -38,7 +38,7 @@ from joinery.objects.snapshot.offerings import OfferingKey
 from joinery.objects.snapshot.pod_events import PODS_SEEN
 from joinery.objects.snapshot.pod_groups import PodGroup
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery.objects.snapshot.successors import VPA_IN_PLACE, VPA_UPDATES
+from joinery.objects.snapshot.vertical_autoscalers import VPA_IN_PLACE, VPA_UPDATES
 from joinery.objects.wording import shortened
 
 #: How often a plan that was refused is recorded: those of the next seconds are the same, and each is paid for.
@@ -87,6 +87,7 @@ _KINDS = {
     "stateful_sets": ("apps/v1", "StatefulSet"),
     "jobs": ("batch/v1", "Job"),
     "replication_controllers": ("v1", "ReplicationController"),
+    "vertical_autoscalers": ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
     "scheduling_groups": ("scheduling.k8s.io/v1beta1", "PodGroup"),
     "coscheduling_groups": ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
     "volcano_groups": ("scheduling.volcano.sh/v1beta1", "PodGroup"),

@@ -6,9 +6,10 @@ them. Their pods find room on nodes of others, or wait until the pause is over.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
 from joinery.decisions.lifecycle.state.budgets import PoolNodes, allowance, pool_nodes
 from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
 from joinery.decisions.scheduling.paid_for import Sold
@@ -26,12 +27,16 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class PausedNode:
-    """A node of a paused NodePool. ``hourly``: $/h, 0 where nobody knows. ``why``: what keeps it; empty if it goes."""
+    """A node of a paused NodePool. ``hourly``: $/h, 0 where nobody knows. ``why``: what keeps it; empty if it goes.
+    ``reason``: by whose budgets it goes. ``pods``: those that are evicted (namespace/name).
+    """
 
     claim: NodeClaim
     pause: Pause
     hourly: float
     why: str = ""
+    reason: DisruptionReason = DisruptionReason.EMPTY
+    pods: tuple[str, ...] = ()
 
     @property
     def saved(self) -> float:
@@ -40,10 +45,14 @@ class PausedNode:
         return self.hourly * (pause.until - pause.since).total_seconds() / 3600 if pause.until and pause.since else 0.0
 
     @property
+    def message(self) -> str:
+        """Why it goes, and what that saves."""
+        return f"{self.pause}, which saves ${self.hourly:.4f}/h"
+
+    @property
     def commands(self) -> tuple[Command, ...]:
         """What retires it. Nothing waits for a replacement, because there is none."""
-        text = f"{self.pause}, which saves ${self.hourly:.4f}/h"
-        return Announce("Paused", text, self.claim), DeleteClaim(self.claim, text)
+        return Announce("Paused", self.message, self.claim), DeleteClaim(self.claim, self.message)
 
 
 def paused_nodes(snapshot: Snapshot, sold: Sold) -> tuple[PausedNode, ...]:
@@ -67,7 +76,36 @@ def _paused_nodes(snapshot: Snapshot, sold: Sold) -> Iterator[PausedNode]:
             most = allowance(pool, reason, nodes, snapshot.managed_claims, snapshot.now)
             why = "" if taken[view.pool] < most.allowed else most.why
         taken[view.pool] += not why
-        yield PausedNode(claim=claim, pause=snapshot.pauses[view.pool], hourly=_price(view, sold), why=why)
+        yield PausedNode(
+            claim=claim,
+            pause=snapshot.pauses[view.pool],
+            hourly=_price(view, sold),
+            why=why,
+            reason=reason,
+            pods=tuple(pod.key for pod in view.pods if is_reschedulable(pod)),
+        )
+
+
+def decision_of(going: Sequence[PausedNode], snapshot: Snapshot, sold: Sold) -> DisruptionDecision:
+    """That these nodes go, for the record. Nothing is sought, so nothing is proven either."""
+    prices = {view.claim: price for view in snapshot.views if view.claim and (price := _price(view, sold))}
+    before, saved = sum(prices.values()), sum(one.hourly for one in going)
+    return DisruptionDecision(
+        commands=tuple(
+            DecidedCommand(
+                reason=one.reason,
+                message=one.message,
+                retire=(one.claim.metadata.name,),
+                pods=one.pods,
+                savings=one.hourly,
+            )
+            for one in going
+        ),
+        before=before,
+        after=before - saved,
+        method="pause",
+        prices=prices,
+    )
 
 
 def _reason(view: NodeView) -> DisruptionReason:

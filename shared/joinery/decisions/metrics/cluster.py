@@ -18,7 +18,7 @@ from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: What keeps a node for a moment only, or because nothing speaks for disrupting it. All others can be changed by a
-#: person, so these ten are the values of the label ``code``.
+#: person: these are the values of the label ``code``.
 PASSING = frozenset(
     {
         ObjectionCode.NOT_INITIALIZED, ObjectionCode.LEAVING, ObjectionCode.IN_COMMAND, ObjectionCode.NOMINATED,

@@ -54,16 +54,17 @@ class Count(Enum):
     )
     DISRUPTION_DECISIONS = Metric(
         "karpenter_voluntary_disruption_decisions_total",
-        "disruption commands that have begun, by `reason`; `decision` is `delete` or `replace`",
+        "disruption commands that have begun, by `reason`; `decision` is `delete` or `replace`. Nodes that go in a "
+        "pause (`paused`) count one by one",
         ("decision", "reason"),
-        series=7,
+        series=8,
     )
     SAVINGS = Metric(
         "joinery_disruption_savings_total",
-        "$/h that disruption commands save which have begun, by `reason`",
+        "$/h that disruption commands save which have begun, by `reason`, and pauses (`paused`)",
         ("reason",),
         unit="None",
-        series=4,
+        series=5,
     )
     DISRUPTIONS_DROPPED = Metric(
         "karpenter_voluntary_disruption_failed_validations_total",
@@ -160,7 +161,7 @@ class Gauge(Enum):
         "joinery_nodes_held",
         "nodes that a rule keeps from being disrupted, by `code`: which rule ([disruption](disruption.md))",
         ("code",),
-        series=11,
+        series=12,
     )
     PLAN_GAP = Metric(
         "joinery_plan_gap_percent",

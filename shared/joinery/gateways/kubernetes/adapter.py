@@ -47,6 +47,7 @@ from joinery.objects.kubernetes.decoding import decode, decode_model
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
+from joinery.objects.snapshot import vertical_autoscalers
 from joinery.objects.snapshot.claims import INITIALIZED, drivers_wanted
 from joinery.objects.snapshot.default_spreads import SpreadFiller
 from joinery.objects.snapshot.gangs import fields_named
@@ -60,6 +61,7 @@ Shared = TypeVar("Shared", Node, Pod)
 S = TypeVar("S", bound=ClaimsSnapshot)
 #: How often a write to a Node is sent again after a conflict that does not concern it.
 CONFLICTS = 3
+_OTHERS = (lists.SERVICES, lists.VERTICAL_AUTOSCALERS)
 _MANY_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -102,7 +104,7 @@ class KubernetesCluster:
         self._legacy = legacy
         self._known = Known()
         owners = [CoreKind(field, path, struct, lists.with_pods) for field, path, struct in lists.OWNERS]
-        owners += [CoreKind(field, path, struct) for field, path, struct in (*lists.DEVICES, lists.SERVICES)]
+        owners += [CoreKind(field, path, struct) for field, path, struct in (*lists.DEVICES, *_OTHERS)]
         groups = [VersionedKind(field, paths, PodGroup) for field, paths in lists.POD_GROUPS]
         others = (*owners, *groups, *(legacy.kinds.values() if legacy else ()))
         self._reads = Reads(
@@ -123,6 +125,7 @@ class KubernetesCluster:
             *fields_wanted(snapshot.pods),
             *fields_named(snapshot.pod_groups),
             *_of_devices(snapshot),
+            *([vertical_autoscalers.FIELD] if vertical_autoscalers.is_wanted(snapshot.pods) else ()),
         )
         return self._with(snapshot, [field for field in wanted if field not in of_spreads])
 

@@ -34,6 +34,7 @@ from joinery.objects.karpenter.validation import explain
 from joinery.objects.kubernetes import core, dynamic_resources
 from joinery.objects.kubernetes.decoding import decode, decode_model, decoder, without_nulls
 from joinery.objects.kubernetes.quantity import amounts
+from joinery.objects.kubernetes.verticalautoscaler import VerticalPodAutoscaler
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.claims import moment
 from joinery.objects.snapshot.snapshot import ALL, Invalid
@@ -116,6 +117,13 @@ OWNERS: tuple[tuple[str, str, Any], ...] = (
 #: where the setting DefaultSpread asks for it.
 SERVICES = ("services", "/api/v1/services", core.Service)
 
+#: What pods will request when they are made: read where some pod was set by one.
+VERTICAL_AUTOSCALERS = (
+    "vertical_autoscalers",
+    "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers",
+    VerticalPodAutoscaler,
+)
+
 #: What says how many pods are placed together (``objects.snapshot.gangs``): read where some pod names such a group, in
 #: the first version that the cluster serves.
 POD_GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -140,8 +148,8 @@ DEVICES: tuple[tuple[str, str, Any], ...] = (
 )
 
 #: The kinds without which decisions are a little worse, and not wrong. The API server has written its PriorityClass's
-#: value into every pod that is stored (admission plugin Priority). Without their owners pods count as they are, and
-#: without PodGroups each by itself. Without
+#: value into every pod that is stored (admission plugin Priority). Without their owners and autoscalers pods count as
+#: they are, and without PodGroups each by itself. Without
 #: CSINodes we do not know how many volumes a node takes, and without CSIDrivers and CSIStorageCapacities not where a
 #: driver can make one; kube-scheduler does, and sends no pod where it has no place. Without NodeOverlays AWS's prices
 #: count; a cluster may lack the kind, which Karpenter has behind a feature gate. Without CapacityBuffers and
@@ -150,7 +158,7 @@ DISPENSABLE = frozenset(
     {
         "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
         "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities", NODE_OVERLAYS.path,
-        CAPACITY_BUFFERS.path, PROVISIONING_REQUESTS.path,
+        CAPACITY_BUFFERS.path, PROVISIONING_REQUESTS.path, VERTICAL_AUTOSCALERS[1],
         *(path for _, path, _ in (*OWNERS, *DEVICES)), *(path for _, paths in POD_GROUPS for path in paths),
     }
 )  # fmt: skip

@@ -75,7 +75,7 @@ def pauses(pools: Iterable["NodePool"], now: datetime) -> Mapping[str, Pause]:
     listed = list(pools)
     if not any(PAUSE in pool.metadata.annotations or PAUSED in pool.metadata.annotations for pool in listed):
         return {}
-    everywhere = _everywhere(listed)
+    everywhere = _everywhere(pool.metadata.annotations for pool in listed)
     found = {}
     for pool in listed:
         name, annotations = pool.metadata.name, pool.metadata.annotations
@@ -89,12 +89,19 @@ def pause_of_buffers(
     namespace: str, annotations: Mapping[str, str], pools: Iterable["NodePool"], now: datetime
 ) -> Pause | None:
     """The pause of a namespace's buffers that is in force. ``annotations``: those of the Namespace."""
-    return _pause(annotations, _everywhere(pools), f"namespace {namespace}", now)
+    return pause_by(annotations, (pool.metadata.annotations for pool in pools), f"namespace {namespace}", now)
 
 
-def _everywhere(pools: Iterable["NodePool"]) -> tuple[LocalWindow, ...]:
-    """The windows that are about the whole cluster."""
-    said = (_read(pool.metadata.annotations) for pool in pools)
+def pause_by(
+    annotations: Mapping[str, str], of_pools: Iterable[Mapping[str, str]], whose: str, now: datetime
+) -> Pause | None:
+    """The pause that is in force by an object's annotations and those of all NodePools. ``whose``: in words."""
+    return _pause(annotations, _everywhere(of_pools), whose, now)
+
+
+def _everywhere(of_pools: Iterable[Mapping[str, str]]) -> tuple[LocalWindow, ...]:
+    """The windows that are about the whole cluster, by the annotations of all NodePools."""
+    said = map(_read, of_pools)
     return tuple(window for is_everywhere, windows in said if is_everywhere for window in windows)
 
 

@@ -41,6 +41,9 @@ KINDS: Mapping[str, ApiResource] = {
         ApiResource("Namespace", "/api/v1", "namespaces"),
         ApiResource("Node", "/api/v1", "nodes"),
         ApiResource("NodePool", "/apis/karpenter.sh/v1", "nodepools"),
+        # What NodePools were before, and where v1 is served too the same objects once more.
+        ApiResource("NodePool.v1beta1", "/apis/karpenter.sh/v1beta1", "nodepools"),
+        ApiResource("Provisioner", "/apis/karpenter.sh/v1alpha5", "provisioners"),
         ApiResource("NodeOverlay", "/apis/karpenter.sh/v1alpha1", "nodeoverlays"),
         ApiResource("NodeClaim", "/apis/karpenter.sh/v1", "nodeclaims"),
         # What NodeClaims were before. Where v1 is served too, v1beta1 has the same objects once more.

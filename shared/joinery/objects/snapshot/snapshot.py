@@ -35,6 +35,7 @@ from joinery.objects.kubernetes.dynamic_resources import (
     ResourceSlice,
 )
 from joinery.objects.kubernetes.podgroups import PodGroup
+from joinery.objects.kubernetes.verticalautoscaler import VerticalPodAutoscaler
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.daemons import inferred_from_pods
 from joinery.objects.snapshot.derived import Derives
@@ -43,6 +44,7 @@ from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
 from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets, virtual
 from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
+from joinery.objects.snapshot.vertical_autoscalers import Autoscalers, by_target
 
 #: The name of an ``Invalid`` that stands for all objects of its kind.
 ALL = "(all)"
@@ -73,8 +75,8 @@ class ClaimsSnapshot:
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(ClaimsSnapshot, Derives):
     """Every object that a decision may look at. Owners of pods are there as far as some of their pods may come back
-    different, PodGroups (``objects.snapshot.gangs``) as far as pods name some, and Services where a scheduler spreads
-    pods by itself (``objects.snapshot.default_spreads``).
+    different, PodGroups (``objects.snapshot.gangs``) as far as pods name some, Services where a scheduler spreads pods
+    by itself (``objects.snapshot.default_spreads``), and VerticalPodAutoscalers where some pod was set by one.
 
     ``known``: what was worked out of the snapshot before (``joinery.objects.snapshot.known``).
     """
@@ -105,6 +107,7 @@ class Snapshot(ClaimsSnapshot, Derives):
     jobs: tuple[Workload, ...] = ()
     replication_controllers: tuple[Workload, ...] = ()
     services: tuple[Service, ...] = ()
+    vertical_autoscalers: tuple[VerticalPodAutoscaler, ...] = ()
     scheduling_groups: tuple[PodGroup, ...] = ()
     coscheduling_groups: tuple[PodGroup, ...] = ()
     volcano_groups: tuple[PodGroup, ...] = ()
@@ -163,7 +166,7 @@ class Snapshot(ClaimsSnapshot, Derives):
 
     def successor(self, pod: Pod) -> Pod:
         """The pod that will come in the place of one that leaves its node (``objects.snapshot.successors``)."""
-        return successor(pod, self.owners)
+        return successor(pod, self.owners, self._autoscalers)
 
     @cached_property
     def owners(self) -> Mapping[OwnerKey, Workload]:
@@ -173,6 +176,10 @@ class Snapshot(ClaimsSnapshot, Derives):
             for kind, field in FIELDS.items()
             for owner in getattr(self, field)
         }
+
+    @cached_property
+    def _autoscalers(self) -> Autoscalers:
+        return by_target(self.vertical_autoscalers)
 
     def with_virtual(self, pods: Iterable[Pod]) -> "Snapshot":
         """The snapshot with these pods beside those that there are (``decisions.headroom``). What is remembered of it

@@ -5,10 +5,12 @@ will come. So plans ask the template of its owner what it requests.
 
 The template says it for the containers, and the resources, that it names; containers that only it has come too.
 Everything else stays as the living pod has it, because admission will add it again: sidecars of webhooks, defaults of
-LimitRanges, the overhead of a RuntimeClass.
+LimitRanges, the overhead of a RuntimeClass. What a VerticalPodAutoscaler recommends by then counts last
+(``objects.snapshot.vertical_autoscalers``); of a pod that one has set, what it is now says what it will be.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -16,6 +18,7 @@ from joinery.objects.karpenter.labels import PLANNED_TAINT
 from joinery.objects.kubernetes.core import Container, Pod, ResourceRequirements
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.pods import controller_of
+from joinery.objects.snapshot.vertical_autoscalers import VPA_IN_PLACE, VPA_UPDATES, Autoscalers, recommended
 
 #: By kind, the field of the snapshot for owners that make pods from a template.
 FIELDS: Mapping[str, str] = {
@@ -24,9 +27,6 @@ FIELDS: Mapping[str, str] = {
     "Job": "jobs",
     "ReplicationController": "replication_controllers",
 }
-#: What a VerticalPodAutoscaler writes on pods whose requests it has set. It sets those of their successors too
-#: (kubernetes/autoscaler, vertical-pod-autoscaler/pkg/utils/annotations).
-VPA_UPDATES, VPA_IN_PLACE = "vpaUpdates", "vpaInPlaceUpdated"
 _REVISION = "controller-revision-hash"
 
 #: Kind, namespace and name of an owner.
@@ -51,10 +51,11 @@ def fields_wanted(pods: Iterable[Pod]) -> tuple[str, ...]:
     return tuple(sorted(FIELDS[kind] for kind in kinds))
 
 
-def successor(pod: Pod, owners: Mapping[OwnerKey, Workload]) -> Pod:
+def successor(pod: Pod, owners: Mapping[OwnerKey, Workload], autoscalers: Autoscalers = MappingProxyType({})) -> Pod:
     """What comes in the place of a pod that leaves its node."""
     workload = owners.get(owner_key(pod) or ("", "", "")) if _may_come_back_different(pod) else None
-    return made_anew(_made(pod, workload) if workload is not None else pod)
+    made = made_anew(_made(pod, workload) if workload is not None else pod)
+    return recommended(made, autoscalers) if autoscalers else made
 
 
 def made_anew(pod: Pod) -> Pod:

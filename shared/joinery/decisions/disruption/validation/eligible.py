@@ -6,8 +6,9 @@ planned for, the dearest first, as it can spare.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.decision import DecidedCommand, StayingNode
@@ -15,6 +16,7 @@ from joinery.decisions.disruption.gangs import RunningGangs
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.disruption.validation.canaries import image_for, waiting_for_trials
+from joinery.decisions.lifecycle.pools.registration_health import drift_objection
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection
 
@@ -44,10 +46,25 @@ def eligible(found: Candidates, problem: DisruptionProblem) -> Eligible:
         candidates[name] = replace(candidate, reasons=candidate.reasons - objections.keys())
     staying += _spared(candidates, RunningGangs(problem.packing.snapshot))
     drifted = [candidate for candidate in candidates.values() if candidate.is_drifted]
-    for name, objection in waiting_for_trials(drifted, budgets.trials, problem.packing.snapshot).items():
+    failed = () if problem.options.ignore_budgets else _after_failures(drifted, problem.packing.snapshot.now)
+    # A trial says more of what is wrong.
+    waiting = {**dict(failed), **waiting_for_trials(drifted, budgets.trials, problem.packing.snapshot)}
+    for name, objection in waiting.items():
         staying.append(StayingNode(name, objection, _DRIFTED))
         candidates[name] = replace(candidates[name], reasons=candidates[name].reasons - {_DRIFTED})
     return Eligible(candidates, tuple(staying))
+
+
+def _after_failures(drifted: Iterable[Candidate], now: datetime) -> Iterator[tuple[str, Objection]]:
+    """Which drifted nodes stay because what replaces them would not join. One without pods needs no replacement."""
+    of_pool: dict[str, Objection | None] = {}
+    for candidate in drifted:
+        pool = candidate.pool
+        if pool.metadata.name not in of_pool:
+            of_pool[pool.metadata.name] = drift_objection(pool, now)
+        objection = of_pool[pool.metadata.name]
+        if objection is not None and candidate.pods:
+            yield candidate.claim.metadata.name, objection
 
 
 def _spared(candidates: dict[str, Candidate], gangs: RunningGangs) -> Iterator[StayingNode]:

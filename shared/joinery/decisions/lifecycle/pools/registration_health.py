@@ -13,10 +13,16 @@ pool (``joinery.dev/registrations``). It is written before the claim is deleted,
 changes nothing: a run that was stopped anywhere is simply repeated.
 
 A new generation of the pool or of its class begins anew, with Unknown: what failed may have been mended.
+
+Drift goes by the same outcomes (``drift_objection``): a replacement that never joins is an instance that is paid for
+fifteen minutes, and one more in the next run, for as long as nobody looks. So after a launch that failed, drifted nodes
+with pods are not replaced for a while, and with each further one for twice as long. One that joins, whoever asked for
+it, ends that.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import takewhile
 from types import MappingProxyType
 
 import msgspec
@@ -25,18 +31,26 @@ from joinery.decisions.lifecycle.joining.liveness import overdue
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.marks import is_believable
 from joinery.objects.karpenter.conditions import Observation, drop, false, find, put, true, unknown
-from joinery.objects.karpenter.labels import NODE_POOL, REGISTRATIONS
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import NODE_POOL, REGISTRATIONS, RETIRED_FOR
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.decoding import decode_each, with_entries
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import LAUNCHED, REGISTERED, has_joined
 from joinery.objects.snapshot.instances import Instance
-from joinery.objects.wording import MOST_QUOTED, shortened
+from joinery.objects.wording import MOST_QUOTED, rfc3339, shortened
 
 REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
 _REMEMBERED, _TOO_MANY = 4, 2
+#: A command waits ten minutes at least, from its own start, for what it has bought
+#: (``lifecycle.state.command_outlook``); writing the claims takes a part of that. One that gives up sooner has another
+#: reason.
+_LEAST_WAIT = timedelta(minutes=9)
+#: How long drifted nodes stay after one launch that failed: as long as it took to fail. After four it is two hours.
+_FIRST_WAIT = timedelta(minutes=15)
 #: The reason of a launch whose instance ended before it had joined, though nobody wanted that.
 _DIED = "InstanceDied"
 
@@ -117,11 +131,18 @@ def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) ->
     at = claim.metadata.deletion_timestamp or now
     if name in deaths:
         return RegistrationOutcome(name, at, _DIED, shortened(deaths[name].why, MOST_QUOTED))
-    if overdue(claim, at) is None:
+    if overdue(claim, at) is None and not _was_abandoned(claim, at):
         return None
     if launched is None or launched.status == "True":
         return RegistrationOutcome(name, at, "RegistrationFailed", "Failed to register node")
     return RegistrationOutcome(name, at, launched.reason, shortened(launched.message, MOST_QUOTED))
+
+
+def _was_abandoned(claim: NodeClaim, at: datetime) -> bool:
+    """Whether a disruption command has given up waiting for the claim's node, which comes before its own time is up."""
+    created, is_retired = claim.metadata.creation_timestamp, claim.metadata.deletion_timestamp is not None
+    is_abandoned = claim.metadata.annotations.get(RETIRED_FOR) == DisruptionReason.ABANDONED.value
+    return is_retired and is_abandoned and created is not None and at - created >= _LEAST_WAIT
 
 
 def _remembered(pool: NodePool, now: datetime) -> tuple[RegistrationOutcome, ...]:
@@ -143,6 +164,20 @@ def _written(
             "status": pool.status.model_copy(update=status),
         }
     )
+
+
+def drift_objection(pool: NodePool, now: datetime) -> Objection | None:
+    """Why no drifted node of the pool is replaced now: nodes like those that would come did not join."""
+    outcomes = sorted(_remembered(pool, now), key=lambda outcome: (outcome.at, outcome.claim))
+    failed = list(takewhile(lambda outcome: outcome.reason, reversed(outcomes)))
+    if not failed:
+        return None
+    until = failed[0].at + _FIRST_WAIT * 2 ** (min(len(failed), _REMEMBERED) - 1)
+    if until <= now:
+        return None
+    last = "its last launch" if len(failed) == 1 else f"its last {len(failed)} launches"
+    text = f"drift of NodePool {pool.metadata.name} waits until {rfc3339(until)}: {last} did not join the cluster"
+    return Objection(ObjectionCode.LAUNCHES_FAIL, f"{text} ({failed[0].message})", until)
 
 
 def health_events(before: NodePool, after: NodePool) -> Iterable[Announce]:
