@@ -151,7 +151,7 @@ class Door:
             store=cast("Store", _Deferred(lambda: _s3(config, member))),
             unavailable=cast("UnavailableOfferings", _Deferred(lambda: _unavailable(config, member))),
             workers=Threads(MOST_WORKERS),
-            refusals=cast("RefusedRequests", _Deferred(lambda: _refusals(config, member))),
+            refusals=cast("RefusedRequests", _Deferred(lambda: _refusals(self.name, config, member))),
         )
 
     def _session(self) -> "Callable[[], Session] | None":
@@ -527,12 +527,14 @@ def _table(name: str, region: str) -> "DynamoUnavailableOfferings":
     return DynamoUnavailableOfferings(name, region)
 
 
-def _refusals(config: Settings, member: str) -> "RefusedRequests":
-    """A door without the table remembers by itself."""
+def _refusals(door: str, config: Settings, member: str) -> "RefusedRequests":
+    """A door that needs the table for nothing else remembers by itself."""
     from joinery.gateways.memory.dynamodb import DynamoRefusals
     from joinery.gateways.memory.unavailable import RememberedRefusals
 
-    return DynamoRefusals(_table(config.table, config.region), member) if config.table else RememberedRefusals()
+    if "table" not in settings_module.NEEDS[door]:
+        return RememberedRefusals()
+    return DynamoRefusals(_table(config.table, config.region), member)
 
 
 def _sqs(config: Settings) -> "Doorbell":

@@ -18,11 +18,14 @@ WATCHED = ("Node", "NodeClaim", "NodePool", "EC2NodeClass")
 
 
 class Admission:
-    """Calls the webhook door for every write that its configuration matches."""
+    """Calls the webhook door for every write that its configuration matches. ``member``: the cluster, if it is not the
+    stack's own.
+    """
 
-    def __init__(self, engine: Engine, cluster: InMemoryCluster, doors: Doors) -> None:
+    def __init__(self, engine: Engine, cluster: InMemoryCluster, doors: Doors, *, member: str = "") -> None:
         self._engine = engine
         self._doors = doors
+        self._token = f"{member}/{TOKEN}" if member else TOKEN
         self._number = 0
         cluster.listen(self._event)
         cluster.api.watch(self._change)
@@ -50,7 +53,8 @@ class Admission:
             "oldObject": before,
             "dryRun": False,
         }
-        call = function_url_call({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        call = function_url_call(review, token=self._token)
         self._engine.at(self._engine.clock.now(), Turn.ADMISSION, lambda: self._doors.invoke("webhook", call))
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from joinery import bootstrap
 from joinery.objects.settings import environment
 from simulator.latency import Killed
-from simulator.world import CLUSTER, World
+from simulator.world import World
 
 NAMES = ("webhook", "provisioning", "interruption", "expiration", "disruption", "lifecycle", "catalog", "installer")
 #: The timeouts that are not a minute; those of the template.
@@ -123,7 +123,7 @@ class Doors:
 
     def _environment(self) -> dict[str, str]:
         return {
-            "JOINERY_CLUSTER": CLUSTER,
+            "JOINERY_CLUSTER": self.world.name,
             "JOINERY_GATEWAYS": "simulator.world:gateways",
             "JOINERY_WEBHOOK_TOKEN": TOKEN,
             "POWERTOOLS_SERVICE_NAME": "joinery",

@@ -35,13 +35,16 @@ class BellQueues:
     """Delivers bells to their doors when their delay is over. Schedules ring every bell once a minute.
 
     A queue's messages of one group are handled one after another: what comes while a run is under way waits for its
-    end. The schedules' messages are a group of their own.
+    end. The bells of a cluster are a group, and so are the messages of its schedules. ``member``: the cluster, if it is
+    not the stack's own.
     """
 
-    def __init__(self, engine: Engine, doorbell: InMemoryDoorbell, doors: Doors) -> None:
+    def __init__(self, engine: Engine, doorbell: InMemoryDoorbell, doors: Doors, *, member: str = "") -> None:
         self._engine = engine
         self._doorbell = doorbell
         self._doors = doors
+        self._group = member or doors.world.name
+        self._named = {"cluster": member} if member else {}
         self._planned: set[datetime] = set()
         self._free: dict[tuple[Bell, str], datetime] = {}
         self._waiting: dict[tuple[Bell, str], list[Body]] = {}
@@ -67,11 +70,13 @@ class BellQueues:
         for ring in self._doorbell.due():
             bodies[ring.bell].append(json.loads(ring.body))
         for bell, delivered in bodies.items():
-            self._wake(bell, "bells", delivered)
+            self._wake(bell, self._group, delivered)
 
     def _ring_every_bell(self) -> None:
         for bell in Bell:
-            self._engine.after(DELAYS[bell], Turn.DOORS, partial(self._wake, bell, "schedule", [self._scheduled()]))
+            self._engine.after(
+                DELAYS[bell], Turn.DOORS, partial(self._wake, bell, f"{self._group}-schedule", [self._scheduled()])
+            )
 
     def _wake(self, bell: Bell, group: str, bodies: Sequence[Body] = ()) -> None:
         now, key = self._engine.clock.now(), (bell, group)
@@ -94,7 +99,7 @@ class BellQueues:
         self._doors.invoke(door, {**self._scheduled(), **event})
 
     def _scheduled(self) -> Body:
-        return {"schedule": self._engine.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return {**self._named, "schedule": self._engine.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
 @dataclass(frozen=True)

@@ -59,3 +59,13 @@ def test_without_the_table_a_process_knows_what_it_was_refused(aws: object) -> N
     refusals = DynamoRefusals(Table("nowhere", "us-east-1"))
     refusals.note([ENDED])
     assert dict(refusals.at(NOW)) == {ENDED.request: ENDED}
+
+
+def test_what_was_refused_in_one_cluster_was_not_refused_in_another(aws: str) -> None:
+    """Objects of two clusters may have one name."""
+    _table()
+    own, green = (DynamoRefusals(Table("joinery", "us-east-1"), member) for member in ("", "green"))
+    green.note([ENDED])
+    assert dict(own.at(NOW)) == {}
+    assert dict(DynamoRefusals(Table("joinery", "us-east-1"), "green").at(NOW)) == {ENDED.request: ENDED}
+    assert dict(DynamoRefusals(Table("joinery", "us-east-1"), "red").at(NOW)) == {}

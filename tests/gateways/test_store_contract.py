@@ -113,3 +113,14 @@ def test_a_catalogue_that_is_no_whole_gzip_file_is_a_wrong_one(aws: str, body: b
     bucket.put_object(Bucket="joinery", Key=CATALOG_KEY, Body=body)
     with pytest.raises(ConfigurationError, match="catalog.json.gz"):
         S3Store("joinery", "us-east-1").catalog()
+
+
+def test_a_members_records_are_below_its_name_and_the_catalogue_is_decoded_once_for_all(aws: str) -> None:
+    """The bucket is the stack's."""
+    boto3.client("s3").create_bucket(Bucket="joinery")
+    store = S3Store("joinery", "us-east-1")
+    store.put_catalog(catalog())
+    green = store.of_member("green")
+    assert green.catalog() is store.catalog()
+    assert green.record("provisioning", NOW, {"kind": "List"}).startswith("decisions/green/2026/")
+    assert store.record("provisioning", NOW, {"kind": "List"}).startswith("decisions/2026/")

@@ -8,7 +8,7 @@ from botocore.stub import Stubber
 
 from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
 from joinery.gateways.memory.table import EXPIRES, KEY
-from joinery.gateways.memory.unavailable import UnavailableOfferings
+from joinery.gateways.memory.unavailable import UnavailableOfferings, UnavailableToMember
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey
 from joinery.objects.snapshot.shortages import MARKED_FOR, REMEMBERED, Shortage
@@ -150,3 +150,18 @@ def test_a_missing_table_is_a_wrong_setting(aws: str) -> None:
     """The error names the table."""
     with pytest.raises(ConfigurationError, match="reading table absent: ResourceNotFound"):
         DynamoUnavailableOfferings("absent", "us-east-1").at(NOW)
+
+
+def test_a_member_knows_what_ec2_is_out_of_and_not_what_anothers_class_lacks(offerings: UnavailableOfferings) -> None:
+    """EC2 is out of it for the whole account. A class of the same name is another class."""
+    green, red = (UnavailableToMember(offerings, name) for name in ("green", "red"))
+    lacks = OfferingKey("", "us-east-1b", "", scope="class/default/1")
+    dedicated = OfferingKey("", "us-east-1b", "", scope="tenancy/dedicated/class/default/1")
+    green.mark([LARGE, FULL, lacks, dedicated], now=NOW, reason="x")
+    assert green.at(NOW) == {LARGE, FULL, lacks, dedicated}
+    assert red.at(NOW) == {LARGE, FULL}
+    assert offerings.at(NOW).isdisjoint({lacks, dedicated})
+    red.forget([lacks, LARGE])
+    assert green.at(NOW) == {FULL, lacks, dedicated}
+    green.forget([lacks])
+    assert green.at(NOW) == {FULL, dedicated}

@@ -18,6 +18,8 @@ from joinery.objects.snapshot.offerings import OfferingKey
 from joinery.objects.snapshot.shortages import MARKED_FOR, Shortage
 
 _OFFERING, _REFUSED = "offering#", "refused#"
+#: What no request begins with.
+_OF_MEMBER = "@"
 
 
 class DynamoUnavailableOfferings(Table):
@@ -113,7 +115,7 @@ class DynamoRefusals(RememberedRefusals):
     def __init__(self, table: Table, member: str = "") -> None:
         super().__init__()
         self._table = table
-        self._prefix = f"refused@{member}#" if member else _REFUSED
+        self._prefix = f"{_REFUSED}{_OF_MEMBER}{member}#" if member else _REFUSED
         self._is_read = False
 
     def at(self, now: datetime) -> Refusals:
@@ -157,5 +159,5 @@ def _read(items: Iterable[Mapping[str, Any]], prefix: str, now: datetime) -> Ite
             refusal = Refusal(item[KEY]["S"].removeprefix(prefix), since, tried, item["reason"]["S"])
         except (KeyError, TypeError, ValueError, OverflowError, OSError):
             continue
-        if since <= tried <= now:
+        if since <= tried <= now and not refusal.request.startswith(_OF_MEMBER):
             yield refusal
