@@ -8,10 +8,13 @@ from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.nodeclass import NodeClassKind
 from joinery.objects.kubernetes.references import Document, reference
+from joinery_cli.uninstall.members import refuse_a_home, switch_off
 from joinery_cli.uninstall.place import Place
 
 #: What goes on until the nodes are done: who drains them, and who hears EC2's warnings.
 _UNTIL_THE_END = frozenset({"LifecycleBells", "LifecycleSchedule", "Interruptions"})
+#: The functions with queues that end first.
+_BUYING = ("provisioning", "disruption")
 _MAPPING, _SCHEDULE = "AWS::Lambda::EventSourceMapping", "AWS::Scheduler::Schedule"
 #: What UpdateSchedule takes of GetSchedule: whatever is left out is reset (EventBridge Scheduler API UpdateSchedule).
 _OF_A_SCHEDULE = (
@@ -23,8 +26,9 @@ _OF_A_SCHEDULE = (
 def say_what_becomes_of_nodes(place: Place) -> str:
     """The installer refuses to be deleted while there are nodes of which nobody has said anything.
 
-    Raises ``ConfigurationError`` where nodes that only were observed are to be retired.
+    Raises ``ConfigurationError`` where nodes that only were observed are to be retired, and for a home with members.
     """
+    refuse_a_home(place)
     if place.nodes is Nodes.RETIRE and place.parameters().get("Mode") == "observe":
         raise ConfigurationError(
             f"stack {place.stack} only observes, so the nodes are another controller's: keep them (NODES=keep, "
@@ -45,12 +49,14 @@ def stop_the_webhook(place: Place) -> str:
 
 def stop_buying(place: Place) -> str:
     """Everything that may launch a node, or find one to end, is switched off."""
-    return _switched_off(place, lambda name: name not in _UNTIL_THE_END)
+    done = _switched_off(place, lambda name: name not in _UNTIL_THE_END)
+    return switch_off(place, _BUYING) or done
 
 
 def stop_everything(place: Place) -> str:
     """What drained the nodes is switched off too."""
-    return _switched_off(place, lambda name: True)
+    done = _switched_off(place, lambda name: True)
+    return switch_off(place, (*_BUYING, "interruption", "lifecycle")) or done
 
 
 def settle_nodes(place: Place) -> str:

@@ -1,0 +1,73 @@
+"""What is different where a stack serves several clusters: a home goes last, and a member's functions are its home's.
+
+A member has no queues that could be let go. What is to end for it is switched off in the register, which the home's
+functions read at the start of each run.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery_cli.uninstall.place import Place
+
+#: The parameter of a member's stack that names its home's, and the setting of a home's.
+HOME, MEMBERS = "Home", "Members=true"
+_SETTING = "SwitchedOff"
+
+
+def refuse_a_home(place: Place) -> None:
+    """Raise ``ConfigurationError`` while the stack serves other clusters: CloudFormation would refuse to delete it,
+    when nodes have ended and functions are off.
+    """
+    if MEMBERS not in place.parameters().get("Settings", ""):
+        return
+    if members := sorted(_members(place)):
+        first = members[0]
+        raise ConfigurationError(
+            f"stack {place.stack} is the home of {', '.join(members)}: remove them first (make undeploy "
+            f"CLUSTER={first} NODES=...). Nothing was changed"
+        )
+
+
+def _members(place: Place) -> Iterator[str]:
+    token: dict[str, str] = {}
+    while True:
+        page = place.aws.ask("cloudformation", "describe_stacks", **token)
+        for stack in page["Stacks"]:
+            given = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", ())}
+            if given.get(HOME) == place.stack and not stack["StackStatus"].startswith("DELETE_COMPLETE"):
+                yield given.get("ClusterName", "")
+        if "NextToken" not in page:
+            return
+        token = {"NextToken": page["NextToken"]}
+
+
+def switch_off(place: Place, doors: tuple[str, ...]) -> str:
+    """Switch these functions off for a member. What became of it, in words; empty for a stack of its own."""
+    home = place.parameters().get(HOME, "")
+    if not home:
+        return ""
+    described = place.aws.ask("cloudformation", "describe_stack_resource", StackName=home, LogicalResourceId="Table")
+    named = {"TableName": described["StackResourceDetail"]["PhysicalResourceId"]}
+    key = {"pk": {"S": f"cluster#{place.cluster}"}}
+    item = place.aws.ask("dynamodb", "get_item", **named, Key=key, ConsistentRead=True).get("Item")
+    if item is None:
+        return "its home serves it no more"
+    try:
+        place.aws.ask(
+            "dynamodb", "update_item", **named, Key=key,
+            UpdateExpression="SET settings = :settings", ConditionExpression="attribute_exists(pk)",
+            ExpressionAttributeValues={":settings": {"S": _without(item, doors)}},
+        )  # fmt: skip
+    except NotFoundError:
+        return "its home serves it no more"
+    return f"its home no longer does {', '.join(doors)} for it"
+
+
+def _without(item: Mapping[str, Any], doors: tuple[str, ...]) -> str:
+    """The member's settings with these functions switched off, besides those that are off already."""
+    parts = [part.strip() for part in item.get("settings", {}).get("S", "").split(";") if part.strip()]
+    off = [part.partition("=")[2] for part in parts if part.partition("=")[0] == _SETTING]
+    names = dict.fromkeys([*(name.strip() for one in off for name in one.split(",")), *doors])
+    kept = [part for part in parts if part.partition("=")[0] != _SETTING]
+    return "; ".join([*kept, f"{_SETTING}={','.join(filter(None, names))}"])
