@@ -75,6 +75,18 @@ def _missing(offer: "EntryPoint", error: Exception) -> Any:
     return fail
 
 
+def _complete(ctx: Any, option: str, shell: str = "") -> None:
+    """Print or install the completion of the named shell, and end. Raises ``ConfigurationError``."""
+    from typer.completion import Shells, install_callback, show_callback
+
+    if ctx.info_name != "joinery":
+        raise ConfigurationError(f"{option}: kubectl completes its plugins itself; joinery {option} is for joinery")
+    if shell:
+        if shell not in {*Shells}:
+            raise ConfigurationError(f"{option}: {one_of([*map(str, Shells)], shell)}")
+        (install_callback if option == "--install-completion" else show_callback)(ctx, ctx.command.params[0], shell)
+
+
 class _Formatter(typer.Context.formatter_class):  # type: ignore[valid-type,misc]
     """Help with what to write for a value, in place of the type that Python has for it: ``NUMBER``, ``table|json``."""
 
@@ -95,12 +107,25 @@ def _value(match: re.Match[str]) -> str:
 
 
 _TYPE = re.compile(r" <([^<>]+)>$")
+#: The options that complete what is typed, and what is said of them.
+_COMPLETIONS = {
+    "--install-completion": "Install completion for this shell, or for one that is named: bash, zsh, fish, powershell.",
+    "--show-completion": "Show completion for this shell, or for one that is named, to copy or change it.",
+}
 
 
 class Commands(TyperGroup):
     """Our own commands, and those that other packages offer."""
 
     context_class = _Context
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """``--install-completion fish``: typer would overlook the name, and take the shell that it is run in."""
+        for option, shells in _COMPLETIONS.items():
+            next(one for one in self.params if option in one.opts).help = shells
+        if args and args[0] in _COMPLETIONS:
+            _complete(ctx, *args[:2])
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *sorted(_offered())]
