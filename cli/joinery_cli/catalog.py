@@ -63,7 +63,7 @@ def catalog(
 ) -> None:
     """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
     from joinery.gateways.ec2.offline import instance_types
-    from joinery_cli.notices import tell, warning
+    from joinery_cli.notices import tell, warning, working
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
     from joinery_cli.sources import check_target, checked_region, load_catalog, moment, prices_of, stack_settings
@@ -71,7 +71,8 @@ def catalog(
 
     if save:
         check_target(save)
-    inputs, place = load([*(files or ()), *(more_files or ())], recursive=recursive), checked_region(region)
+    with working("reading the files"):
+        inputs, place = load([*(files or ()), *(more_files or ())], recursive=recursive), checked_region(region)
     chosen = _choose(list(inputs.objects.get("node_classes", {}).values()), node_class)
     snapshot = inputs.snapshot(moment(None))
     loaded = load_catalog("aws" if save and not catalog_file else catalog_file, place or cluster_region(snapshot))
@@ -82,7 +83,8 @@ def catalog(
     tell((*inputs.all_notices(), *prices.notices(), *prices_without_licence([chosen])))
     if snapshot.node_overlays:
         tell([warning("NodeOverlays are not counted here, as they are in plans")])
-    known = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]
+    with working("working out what each type gives its pods"):
+        known = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]
     types = [*_filtered(known, families or (), min_cpu or 0)]
     if sort or output is not ListFormat.JSON:
         types.sort(key=partial(_place, order=sort or Order.PRICE))

@@ -109,8 +109,8 @@ def decision_input(
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)
-    known = instance_types(snapshot.node_classes, catalogue, snapshot.now, settings)
-    changed = overlaid(known, snapshot)
+    with working("working out what can be bought"):
+        changed = overlaid(instance_types(snapshot.node_classes, catalogue, snapshot.now, settings), snapshot)
     notices += heard(*prices.notices(), *not_counted(snapshot, catalogue, settings), *overlays_left_out(changed))
     return DecisionInput(
         snapshot=snapshot,

@@ -25,12 +25,13 @@ def history(
 
     Records are only read: those of the stack's bucket, or of a copy of it.
     """
+    from joinery_cli.notices import counted
     from joinery_cli.reading.records import address, read_record, record_files
     from joinery_cli.sources import region_named
     from joinery_cli.view.history import history as history_of
 
     with record_files(place, duration_of("--last", last), region_named(region)) as files:
-        records = [replace(read_record(file), path=address(place, file)) for file in files]
+        records = [replace(read_record(file), path=address(place, file)) for file in counted(files, "reading records")]
     seen = history_of(records)
     if output is PageFormat.JSON:
         from joinery_cli.output.history import history_document

@@ -77,13 +77,13 @@ def _missing(offer: "EntryPoint", error: Exception) -> Any:
 
 def _complete(ctx: Any, option: str, shell: str = "") -> None:
     """Print or install the completion of the named shell, and end. Raises ``ConfigurationError``."""
-    from typer.completion import Shells, install_callback, show_callback
+    from typer.completion import install_callback, show_callback
 
     if ctx.info_name != "joinery":
         raise ConfigurationError(f"{option}: kubectl completes its plugins itself; joinery {option} is for joinery")
     if shell:
-        if shell not in {*Shells}:
-            raise ConfigurationError(f"{option}: {one_of([*map(str, Shells)], shell)}")
+        if shell not in _SHELLS:
+            raise ConfigurationError(f"{option}: {one_of(_SHELLS, shell)}")
         (install_callback if option == "--install-completion" else show_callback)(ctx, ctx.command.params[0], shell)
 
 
@@ -107,6 +107,7 @@ def _value(match: re.Match[str]) -> str:
 
 
 _TYPE = re.compile(r" <([^<>]+)>$")
+_SHELLS = ["bash", "zsh", "fish", "powershell", "pwsh"]
 #: The options that complete what is typed, and what is said of them.
 _COMPLETIONS = {
     "--install-completion": "Install completion for this shell, or for one that is named: bash, zsh, fish, powershell.",
@@ -122,7 +123,7 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """``--install-completion fish``: typer would overlook the name, and take the shell that it is run in."""
         for option, shells in _COMPLETIONS.items():
-            next(one for one in self.params if option in one.opts).help = shells
+            next(one for one in self.params if isinstance(one, TyperOption) and option in one.opts).help = shells
         if args and args[0] in _COMPLETIONS:
             _complete(ctx, *args[:2])
         return super().parse_args(ctx, args)

@@ -8,10 +8,11 @@ wrong, because whoever has to mend them wants to hear of all of it at once.
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.wording import shortened
@@ -78,10 +79,13 @@ def tell(notices: Iterable[UserNotice]) -> None:
 
 
 @contextmanager
-def working(on: str, *, after: float = 1.0) -> Iterator[None]:
-    """Say on standard error what takes longer than so many seconds, while it does; only a terminal is told."""
+def working(on: str, *, after: float = 1.0) -> Iterator[Callable[[str], None]]:
+    """Say on standard error what takes longer than so many seconds, while it does; only a terminal is told.
+
+    Yields what says how far it is: ``said("12 of 90")``.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     from threading import Timer
 
@@ -91,11 +95,22 @@ def working(on: str, *, after: float = 1.0) -> Iterator[None]:
     timer = Timer(after, status.start)
     timer.start()
     try:
-        yield
+        yield lambda far: status.update(f"{on}: {far} …")
     finally:
         timer.cancel()
         timer.join()
         status.stop()
+
+
+_Item = TypeVar("_Item")
+
+
+def counted(items: Sequence[_Item], on: str, *, after: float = 1.0) -> Iterator[_Item]:
+    """The items one by one, while a terminal is told how many of them are done."""
+    with working(on, after=after) as said:
+        for number, item in enumerate(items):
+            said(f"{number:,} of {len(items):,}")
+            yield item
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -69,6 +69,7 @@ def top(
     """
     from joinery_cli.decision_input import check_time_limit
     from joinery_cli.live.feeds import Asked, objects_feed, records_feed
+    from joinery_cli.notices import counted
     from joinery_cli.reading.records import read_record, record_files
     from joinery_cli.sources import region_named
 
@@ -93,7 +94,7 @@ def top(
         if records:
             length = duration_of("--last", last) if last else None
             found = stack.enter_context(record_files(records, length, region_named(region)))
-            feed = records_feed([read_record(file) for file in found], asked)
+            feed = records_feed([read_record(file) for file in counted(found, "reading records")], asked)
             every = 0.0 if output is ListFormat.JSON else every
         else:
             feed = objects_feed(asked)

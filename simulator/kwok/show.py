@@ -13,6 +13,7 @@ from joinery.objects.errors import ConflictError, NotFoundError, UnavailableErro
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.notices import working
 from simulator.doors.doors import Call
 from simulator.kwok.cloud import price_of
 from simulator.kwok.installing import install
@@ -89,9 +90,11 @@ def show_demo(transport: Transport, settings: str) -> None:
 
 
 def _opened(transport: Transport, settings: str, console: Console) -> Live:
-    for created in install(transport):
-        console.print(f"created {created}", markup=False)
-    live = Live(transport, real_time, settings)
+    with working("looking at the cluster"):
+        created = [*install(transport)]
+        live = Live(transport, real_time, settings)
+    for one in created:
+        console.print(f"created {one}", markup=False)
     live.doors.when_called.append(lambda call: _tell(console, call))
     return live
 

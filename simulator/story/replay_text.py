@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from joinery.gateways.kubernetes.gateway import Event
+from joinery_cli.notices import working
 from simulator.doors.wakeups import call as call_for
 from simulator.doors.wakeups import read
 from simulator.kubernetes.apiserver import Change
@@ -26,7 +27,7 @@ def replay_as_text(path: Path, seed: int) -> str:
     """
     door, event = call_for(read(path), path)
     out = render.console()
-    with story_at(door, seed) as simulation:
+    with working("playing the story up to the event"), story_at(door, seed) as simulation:
         replayed = put_through(simulation, door, event)
     show(out, path.name, replayed)
     return replayed.error

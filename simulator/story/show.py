@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from joinery_cli.notices import working
 from simulator.story import render
 from simulator.story.bill import Item, bill
 from simulator.story.leaks import causes, leaks
@@ -33,7 +34,7 @@ def as_text(scenario: Scenario, seed: int | None, records: Path | None = None) -
 
     ``records``: a folder that gets the records of decisions.
     """
-    out, simulation = render.console(), Simulation(scenario, seed=seed)
+    out, simulation = render.console(), _set_up(scenario, seed)
     render.title(out, scenario.spec.title, simulation.seed, simulation.start)
     Narrator(simulation).when_said.append(lambda entry: render.line(out, entry))
     with simulation.running(), _progress(out) as progress:
@@ -47,8 +48,11 @@ def as_text(scenario: Scenario, seed: int | None, records: Path | None = None) -
 
 def as_json(scenario: Scenario, seed: int | None, records: Path | None = None) -> tuple[str, ...]:
     """Print the same as one document. Returns what leaked."""
-    simulation = Simulation(scenario, seed=seed)
-    entries = run(simulation)
+    simulation = _set_up(scenario, seed)
+    narrator = Narrator(simulation)
+    with simulation.running(), _progress(Console()) as progress:
+        _run_showing(simulation, progress)
+    entries = narrator.entries
     items, leaked = bill(simulation.world.cloud, simulation.instances, simulation.start), leaks(simulation)
     document = {
         "scenario": scenario.name,
@@ -62,6 +66,12 @@ def as_json(scenario: Scenario, seed: int | None, records: Path | None = None) -
     print(json.dumps(document, indent=2))
     keep_records(simulation, records)
     return leaked
+
+
+def _set_up(scenario: Scenario, seed: int | None) -> Simulation:
+    """Its running nodes have an age, which passes first."""
+    with working("setting the scene"):
+        return Simulation(scenario, seed=seed)
 
 
 def keep_records(simulation: Simulation, folder: Path | None) -> None:
@@ -85,11 +95,19 @@ def _item(item: Item) -> dict[str, Any]:
 
 
 def _progress(out: Console) -> Any:
-    """A bar below the timeline, on a terminal only."""
-    if not out.is_terminal:
+    """A bar on standard error, on a terminal only; below the timeline where that is on the terminal too."""
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
         return nullcontext()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=40))
-    return Progress(*columns, console=out, transient=True)
+    # Rich moves what is printed meanwhile above the bar; what goes into a file or a pipe must go on to go there.
+    return Progress(
+        *columns,
+        console=out if out.is_terminal else errors,
+        transient=True,
+        redirect_stdout=out.is_terminal,
+        redirect_stderr=out.is_terminal,
+    )
 
 
 def _run_showing(simulation: Simulation, progress: Progress | None) -> None:

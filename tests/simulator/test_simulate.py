@@ -1,7 +1,10 @@
 """``joinery simulate``, as a person runs it."""
 
+import io
 import json
 import re
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +16,8 @@ from simulator.builders import EPOCH
 from simulator.story import render
 from simulator.story.bill import Item
 from simulator.story.commands import Output, simulate
-from simulator.story.scenario import find, load
+from simulator.story.scenario import Scenario, find, load
+from simulator.story.show import as_json, as_text
 from simulator.story.timeline import Entry
 
 
@@ -42,6 +46,34 @@ def test_a_simulation_as_json_has_timeline_bill_and_leaks() -> None:
 def test_two_runs_of_one_seed_print_the_same_bytes(output: Output) -> None:
     """As text and as JSON."""
     assert run("simulate", "slow-drain", "-o", output, "--seed", "1").output == slow_drain(output, 1).output
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+_SHORT = """
+kind: Scenario
+metadata: {name: short}
+spec: {title: Nothing happens, seed: 1, length: 1m, objects: []}
+"""
+
+
+@pytest.mark.parametrize("shows", [as_json, as_text])
+def test_a_terminal_is_told_how_far_it_is_whatever_becomes_of_the_output(
+    shows: Callable[[Scenario, int | None], tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A story of a day took minutes in silence where its output went into a file; the file gets nothing of the bar."""
+    (path := tmp_path / "short.yaml").write_text(_SHORT)
+    monkeypatch.setenv("TERM", "xterm")
+    with redirect_stderr(_Terminal()) as said, redirect_stdout(io.StringIO()) as printed:
+        shows(load(path), None)
+    assert "09:01:00" in said.getvalue()
+    assert "━" not in printed.getvalue()
+    with redirect_stderr(io.StringIO()) as unsaid, redirect_stdout(io.StringIO()):
+        shows(load(path), None)
+    assert unsaid.getvalue() == ""
 
 
 def test_its_decisions_are_kept_as_the_bucket_has_them(tmp_path: Path) -> None:

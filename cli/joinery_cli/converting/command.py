@@ -34,10 +34,10 @@ def convert(
     from joinery_cli.converting.older import in_older
     from joinery_cli.converting.older_classes import NoEquivalentError
     from joinery_cli.converting.written import in_v1
-    from joinery_cli.notices import note, tell
+    from joinery_cli.notices import note, tell, working
 
-    given = list(_documents([*(files or ()), *(more_files or ())], recursive=recursive))
-    made = in_v1(given)
+    with working("reading the files"):
+        made = in_v1(_documents([*(files or ()), *(more_files or ())], recursive=recursive))
     if not made:
         raise ConfigurationError("no NodePool, Provisioner or node class in these files")
     try:

@@ -1,5 +1,7 @@
 """``joinery doctor``: look at an installation, and say what to do about it."""
 
+from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,7 +10,7 @@ from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundErr
 from joinery_cli.options import Format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from joinery_cli.doctor.cost import BillItem
     from joinery_cli.doctor.findings import Check, Finding
@@ -68,9 +70,11 @@ def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[BillItem, ...
     from joinery_cli.doctor.cost import bill
     from joinery_cli.doctor.findings import LACKING, warn
     from joinery_cli.doctor.usage import measured, nodes
+    from joinery_cli.notices import working
 
     try:
-        return tuple(bill(measured(site))), nodes(site)
+        with working("adding up a week"):
+            return tuple(bill(measured(site))), nodes(site)
     except JoineryError as error:
         findings.append(warn("cost", f"cannot be computed: {error}", LACKING))
         return (), 0
@@ -80,8 +84,19 @@ def diagnosis(checks: "Sequence[Check]", site: "Site") -> "list[Finding]":
     """All findings of these checks, made side by side."""
     from joinery.gateways.workers import Threads
     from joinery_cli.doctor.findings import examine
+    from joinery_cli.notices import working
 
-    return examine(checks, site, Threads(_AT_A_TIME))
+    done = count(1)
+    with working("looking") as said:
+
+        def counted(check: "Check") -> "Check":
+            def look(site: "Site") -> "Iterator[Finding]":
+                yield from check.look(site)
+                said(f"{next(done)} of {len(checks)} checks")
+
+            return replace(check, look=look)
+
+        return examine([counted(check) for check in checks], site, Threads(_AT_A_TIME))
 
 
 def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
@@ -89,6 +104,7 @@ def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
     from joinery_cli.advice import reading_aws
     from joinery_cli.doctor.reaching import Boto, ClusterApi, Http, connected, current_cluster
     from joinery_cli.doctor.site import Site
+    from joinery_cli.notices import working
     from joinery_cli.sources import moment, region_of
 
     current, current_region = current_cluster()
@@ -99,7 +115,7 @@ def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
     aws = Boto(region)
     # Without credentials, a network or the cluster every check would say the same.
     try:
-        with reading_aws(region):
+        with reading_aws(region), working(f"asking AWS in {region}"):
             aws.ask("sts", "get_caller_identity")
             _refuse_a_missing_cluster(aws, name, region)
     except UnavailableError as error:

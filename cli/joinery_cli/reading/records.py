@@ -22,6 +22,7 @@ from joinery.decisions.disruption.problem import DisruptionOptions
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options
 from joinery.objects.errors import ConfigurationError
+from joinery_cli.notices import working
 from joinery_cli.reading.documents import read
 
 BUCKET = "s3://"
@@ -248,5 +249,10 @@ def _downloaded(place: str, last: timedelta | None, region: str, folder: Path) -
         with translated(f"listing s3://{bucket}/{prefix or _PREFIX}"):
             pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix or _PREFIX)
             keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
-        with ThreadPoolExecutor(_AT_A_TIME) as readers:
-            return list(readers.map(fetched, latest(filter(_moment, keys), last)))
+        wanted = latest(filter(_moment, keys), last)
+        with working(f"reading s3://{bucket}") as said, ThreadPoolExecutor(_AT_A_TIME) as readers:
+            files = []
+            for file in readers.map(fetched, wanted):
+                files.append(file)
+                said(f"{len(files):,} of {len(wanted):,} records")
+            return files

@@ -1,6 +1,7 @@
 """What only a terminal gets: tables as wide as it is, and a word about what takes long."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -8,9 +9,12 @@ import struct
 import subprocess
 import sys
 import termios
+import time
+from contextlib import redirect_stderr
 
 import pytest
 
+from joinery_cli.notices import counted
 from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import NOW
 from tools.template import ROOT
@@ -76,6 +80,21 @@ def test_what_takes_long_is_told_while_it_does(after: int, is_told: bool) -> Non
     lines = lines_on_a_terminal(80, WAITING.format(after=after))
     assert any("planning …" in line for line in lines) is is_told
     assert lines[-1].endswith("done")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_of_many_things_it_is_told_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a thousand records takes a while."""
+    monkeypatch.setenv("TERM", "xterm")
+    ends = time.monotonic() + 30
+    with redirect_stderr(_Terminal()) as told:
+        for number in counted([1, 2, 3], "reading records", after=0):
+            while number == 2 and "reading records: 1 of 3 …" not in told.getvalue():
+                assert time.monotonic() < ends
 
 
 def test_a_pipe_is_told_nothing_of_it() -> None:
