@@ -65,6 +65,7 @@ def decision_input(
     from joinery.decisions.scheduling.on_demand_shares import with_shares
     from joinery.decisions.scheduling.pools.overlays import overlaid
     from joinery.gateways.ec2.offline import instance_types, judged
+    from joinery.objects.snapshot.extended_resources import read_as_claims
     from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
     from joinery_cli.reading.spreads import spread_by_default
@@ -106,6 +107,7 @@ def decision_input(
     if snapshot.capacity_buffers or snapshot.provisioning_requests:
         snapshot, about_room = _with_room(snapshot, inputs if files else None)
         notices += heard(*about_room)
+    snapshot = read_as_claims(snapshot)
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)

@@ -29,6 +29,7 @@ _SWEPT = (
     "Deployment", "ReplicaSet", "Pod", "PodGroup", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool",
     "EC2NodeClass", "Node", "CSINode", "CSIDriver", "CSIStorageCapacity",
     "CapacityBuffer", "PodTemplate", "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
+    "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice",
 )  # fmt: skip
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/joinery-decisions"
 _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation", "ownerReferences")

@@ -47,6 +47,15 @@ def _put(transport: Transport, plural: str, name: str, spec: Document, namespace
     )
 
 
+def _asking(name: str, count: str) -> Any:
+    """The API server wants such a resource as a limit, too."""
+    asked = builders.pod(name, cpu="100m", requests={"example.com/gpu": count}, unschedulable=False)
+    (container,) = asked.spec.containers
+    resources = msgspec.structs.replace(container.resources, limits={"example.com/gpu": count})
+    containers = [msgspec.structs.replace(container, resources=resources)]
+    return msgspec.structs.replace(asked, spec=msgspec.structs.replace(asked.spec, containers=containers))
+
+
 def _listed(transport: Transport, place: str) -> list[Any]:
     items: list[Any] = msgspec.json.decode(transport.get(place))["items"]
     return items
@@ -94,10 +103,38 @@ def test_the_scheduler_gives_devices_to_the_pods_that_a_plan_bought_them_for(
     assert until(given) == ["gpu-0", "gpu-1"]
     ask("c", "two")
     assert [launch.pods for launch in bought().launches] == [("default/c",)]
-    transport.request("DELETE", f"{GROUP}/resourceslices/n1-gpu")
-    transport.request("DELETE", f"{GROUP}/deviceclasses/gpu")
-    for name in ("one", "two"):
-        transport.request("DELETE", f"{GROUP}/namespaces/default/resourceclaimtemplates/{name}")
+    objects.sweep(transport)
+
+
+def test_the_scheduler_gives_devices_for_a_number(control_plane: ControlPlane, until: Until) -> None:
+    """Where a DeviceClass bears the resource's name, a plan and the scheduler count its devices alike (KEP-5004)."""
+    objects.install(control_plane, *objects.MANIFEST_FILES)
+    transport = objects.connect(control_plane)
+    objects.sweep(transport)
+    objects.put(transport, builders.node_class(), builders.node_pool())
+    selectors = [{"cel": {"expression": f"device.driver == '{GPU}'"}}]
+    _put(transport, "deviceclasses", "gpu", {"selectors": selectors, "extendedResourceName": "example.com/gpu"})
+    node = builders.node("n1", labels={HOSTNAME: "n1"})
+    objects.put(transport, node)
+    said = {"driver": GPU, "nodeName": "n1", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}
+    _put(transport, "resourceslices", "n1-gpu", {**said, "devices": _DEVICES})
+    untaint(transport, node)
+    slices = (msgspec.convert({"driver": GPU, "pool": {"name": "promised"}, "devices": _DEVICES}, ResourceSliceSpec),)
+    kind = replace(builders.instance_type("m7a.xlarge", spot=None), slices=slices)
+
+    def planned() -> Packing:
+        cluster = KubernetesCluster(transport, now=Clock().now, node_class=EC2NodeClass)
+        return plan(Problem(snapshot=cluster.snapshot(), instance_types={"default": (kind,)})).packing
+
+    def bound() -> list[str]:
+        pods = _listed(transport, "/api/v1/namespaces/default/pods")
+        return [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
+
+    objects.put(transport, _asking("a", "1"))
+    assert until(bound) == ["n1"]
+    objects.put(transport, _asking("b", "2"))
+    control_plane.kubectl("wait", "pod", "b", "--for=condition=PodScheduled=false", "--timeout=30s")
+    assert [launch.pods for launch in planned().launches] == [("default/b",)]
     objects.sweep(transport)
 
 

@@ -80,3 +80,17 @@ def test_without_claims_no_adapters_are_asked_for() -> None:
     stand.provision()
     (request,) = stand.world.cloud.requests
     assert {override.efa for override in request.overrides} == {0}
+
+
+def test_devices_serve_what_pods_ask_for_by_a_number() -> None:
+    """Where a DeviceClass bears the resource's name, its driver is awaited, and no device plugin."""
+    stand = _stand((GPU, 1))
+    spec = {
+        "selectors": [{"cel": {"expression": f"device.driver == '{GPU}'"}}],
+        "extendedResourceName": "nvidia.com/gpu",
+    }
+    stand.world.cluster.add(msgspec.convert({"metadata": {"name": "by-number"}, "spec": spec}, DeviceClass))
+    stand.pods(1, requests={"nvidia.com/gpu": "1"})
+    stand.provision()
+    assert stand.claim.metadata.annotations[DEVICE_DRIVERS] == GPU
+    assert "nvidia.com/gpu" not in stand.claim.spec.resources.requests

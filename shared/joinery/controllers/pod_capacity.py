@@ -36,6 +36,7 @@ from joinery.objects.errors import RefusedError
 from joinery.objects.policies import Caps
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.claim_changes import changed_claims
+from joinery.objects.snapshot.extended_resources import read_as_claims
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: Seconds that are kept for what follows a plan: its check, writing its claims, and launching them.
@@ -115,7 +116,7 @@ class PodCapacity:
     def _plan(self, snapshot: Snapshot, caps: Caps) -> tuple[Decision, ClaimWriter]:
         snapshot, buffers = with_headroom(self._gateways.cluster, snapshot)
         requests = requested(self._gateways.cluster, snapshot)
-        snapshot = snapshot.with_virtual(to_buy(requests))
+        snapshot = read_as_claims(snapshot.with_virtual(to_buy(requests)))
         known = known_refusals(snapshot, self._gateways.refusals.at(snapshot.now))
         snapshot = without(snapshot, known.pools)
         supply = read_supply(self._gateways, snapshot)

@@ -17,6 +17,7 @@ from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.pause import Pause, pause_of_buffers
 from joinery.objects.kubernetes.core import Pod, PodTemplateSpec
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
+from joinery.objects.snapshot.extended_resources import read_as_claims
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -146,7 +147,7 @@ def _ours(snapshot: Snapshot) -> Iterator[CapacityBuffer]:
 
 def with_headroom(snapshot: Snapshot, resolved: Sequence[ResolvedBuffer]) -> Snapshot:
     """The snapshot with the pods that stand for the buffers."""
-    return snapshot.with_virtual(pod for one in resolved for pod in one.pods)
+    return read_as_claims(snapshot.with_virtual(pod for one in resolved for pod in one.pods))
 
 
 def for_real_pods(packing: Packing, snapshot: Snapshot) -> Packing:

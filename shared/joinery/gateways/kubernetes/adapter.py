@@ -50,6 +50,7 @@ from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot import vertical_autoscalers
 from joinery.objects.snapshot.claims import INITIALIZED, drivers_wanted
 from joinery.objects.snapshot.default_spreads import SpreadFiller
+from joinery.objects.snapshot.extended_resources import asks_for_extended, read_as_claims
 from joinery.objects.snapshot.gangs import fields_named
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.pod_groups import claims_devices
@@ -127,7 +128,13 @@ class KubernetesCluster:
             *_of_devices(snapshot),
             *([vertical_autoscalers.FIELD] if vertical_autoscalers.is_wanted(snapshot.pods) else ()),
         )
-        return self._with(snapshot, [field for field in wanted if field not in of_spreads])
+        snapshot = self._with(snapshot, [field for field in wanted if field not in of_spreads])
+        # What serves extended resources is in clusters of GPUs alone, and in few of them.
+        if not snapshot.device_classes and any(group.derived(asks_for_extended) for group in snapshot.pod_groups):
+            snapshot = self._with(snapshot, ["device_classes"])
+            others = [field for field, _, _ in lists.DEVICES if field != "device_classes"]
+            snapshot = self._with(snapshot, others if read_as_claims(snapshot) is not snapshot else [])
+        return read_as_claims(snapshot)
 
     def _with(self, snapshot: Snapshot, fields: Sequence[str]) -> Snapshot:
         """The snapshot with these kinds too, as they are now."""
