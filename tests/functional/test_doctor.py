@@ -37,6 +37,7 @@ def test_an_installation_in_order_has_nothing_but_good_lines() -> None:
     assert wrong(findings) == set()
     assert {check.topic for check in checks()} - {one.topic for one in findings} == {
         "karpenter",
+        "member",
         "vpc",
         "runs",
         "commitments",

@@ -111,7 +111,10 @@ def _access_entry(site: Site, door: str) -> Iterator[Finding]:
 
 
 def _role_arn(site: Site, door: str) -> str:
-    return str(site.configuration(door)["Role"])
+    """The role that a function has in this cluster: its own, or that of a member, which the member's stack says."""
+    said = dict(pair.split("=", 1) for pair in site.outputs.get("FunctionRoles", "").split(",") if "=" in pair)
+    own = said.get(f"joinery-{door.lower()}", "") if site.home else ""
+    return own or str(site.configuration(door)["Role"])
 
 
 def account_rights(site: Site) -> Iterator[Finding]:
@@ -165,7 +168,7 @@ def _acts(site: Site) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
     yield "Provisioning", "ec2:RunInstances", f"{arn}:instance/*", own
     yield "Provisioning", "ec2:CreateTags", f"{arn}:instance/*", {**own, "ec2:CreateAction": "CreateFleet"}
     yield "Provisioning", "iam:PassRole", _node_role_arn(site), {"iam:PassedToService": "ec2.amazonaws.com"}
-    if bucket := site.outputs.get("Bucket"):
+    if (bucket := site.outputs.get("Bucket")) and not site.home:  # records are written in the home's name
         yield "Provisioning", "s3:PutObject", f"arn:{partition}:s3:::{bucket}/decisions/probe", {}
     yield "Lifecycle", "ec2:TerminateInstances", f"{arn}:instance/*", owned
     yield "Lifecycle", "ec2:DescribeInstances", "*", region_of

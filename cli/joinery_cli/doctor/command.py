@@ -73,6 +73,8 @@ def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[BillItem, ...
     from joinery_cli.notices import working
 
     try:
+        if site.home:
+            raise ConfigurationError(f"functions and queues are those of {site.home.stack}: ask about its cluster")
         with working("adding up a week"):
             return tuple(bill(measured(site))), nodes(site)
     except JoineryError as error:

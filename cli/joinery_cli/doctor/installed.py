@@ -98,6 +98,29 @@ def owner(site: Site) -> Iterator[Finding]:
         yield fail("stack", f"the cluster says that {other} runs it", remedy)
 
 
+def member(site: Site) -> Iterator[Finding]:
+    """Whether a member's home is of its release, and knows it."""
+    if not site.home:
+        return
+    home, installed = site.home, site.outputs.get("Version", "")
+    if (theirs := home.outputs.get("Version", "")) != installed:
+        remedy = f"make deploy CLUSTER={home.parameters.get('ClusterName', '')},{site.cluster}"
+        yield warn("member", f"its home, {home.stack}, is {theirs}, and this stack is {installed}", remedy)
+    key = {"pk": {"S": f"cluster#{site.cluster}"}}
+    answer = site.aws.ask("dynamodb", "get_item", TableName=home.resources["Table"], Key=key)
+    if "Item" not in answer:
+        yield fail("member", f"{home.stack} does not know this cluster, and serves it not", "deploy again")
+        return
+    item = {name: value.get("S", "") for name, value in answer["Item"].items()}
+    if item.get("stack") != site.description["StackId"]:
+        yield fail("member", f"{home.stack} serves it for another stack: {item.get('stack')}", "remove one of the two")
+    elif item.get("settings") != site.parameters.get("Settings") or item.get("mode") != site.parameters.get("Mode"):
+        remedy = "finish make undeploy, or deploy again"
+        yield warn("member", f"{home.stack} serves it with other settings: {item.get('settings')}", remedy)
+    else:
+        yield ok("member", f"{home.stack} serves it")
+
+
 def settings(site: Site) -> Iterator[Finding]:
     """Whether something is switched off, or only watched, or tells nobody."""
     given, wrong = site.parameters, site.wrong_settings
@@ -203,6 +226,7 @@ CHECKS = (
     Check("stack", owner),
     Check("version", versions),
     Check("version", written),
+    Check("member", member),
     Check("settings", settings),
     Check("functions", functions),
     Check("wake-ups", wakeups),

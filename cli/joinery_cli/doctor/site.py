@@ -13,6 +13,8 @@ from joinery.decisions.installation.shipped import definitions, rights
 from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from joinery.objects.settings import in_force
 
+#: Parameters of a home that hold for its members.
+_SHARED = ("AlarmTopicArn", "SecurityGroupIds", "SubnetIds")
 T = TypeVar("T")
 Answer = Mapping[str, Any]
 
@@ -109,12 +111,35 @@ class Site:
         return None
 
     def _given(self) -> Mapping[str, str]:
+        shared = {name: value for name, value in self.home._given().items() if name in _SHARED} if self.home else {}
+        return {**shared, **self._own_parameters()}
+
+    def _own_parameters(self) -> Mapping[str, str]:
         return {one["ParameterKey"]: one["ParameterValue"] for one in self.description.get("Parameters", ())}
+
+    @property
+    def home(self) -> "Site | None":
+        """Of a member, the stack whose functions serve it; None for a stack of its own.
+
+        What follows has its parts, too: a member's resources have the names that they have in a home.
+        """
+        name = self._own_parameters().get("Home", "")
+        if not name:
+            return None
+
+        def made() -> Site:
+            return Site(
+                cluster=self.cluster, region=self.region, stack=name, aws=self.aws, api=self.api, web=self.web,
+                now=self.now,
+            )  # fmt: skip
+
+        return self._once("home", made)
 
     @property
     def outputs(self) -> Mapping[str, str]:
         """The stack's outputs."""
-        return {one["OutputKey"]: one["OutputValue"] for one in self.description.get("Outputs", ())}
+        own = {one["OutputKey"]: one["OutputValue"] for one in self.description.get("Outputs", ())}
+        return {**self.home.outputs, **own} if self.home else own
 
     @property
     def resources(self) -> Mapping[str, str]:
@@ -164,7 +189,10 @@ class Site:
         def ask() -> list[Any]:
             _ = self.description
             answer = self.aws.ask("cloudformation", "list_stack_resources", StackName=self.stack)
-            return list(answer["StackResourceSummaries"])
+            own = list(answer["StackResourceSummaries"])
+            names = {one["LogicalResourceId"] for one in own}
+            others = self.home._resources() if self.home else ()
+            return [*own, *(one for one in others if one["LogicalResourceId"] not in names)]
 
         return self._once("resources", ask)
 
