@@ -50,6 +50,26 @@ def test_a_decision_about_nodes_leaves_a_buffer_its_room(run: Run, write: Write)
     assert "is headroom: room for 3 of default/spare" in run("disrupt", *given).out
 
 
+def test_a_quota_of_the_files_binds_a_buffer(run: Run, write: Write) -> None:
+    """As far as the files' own pods leave room in it, or as a cluster has counted."""
+    pod = {
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "web", "resources": {"requests": {"cpu": "2"}}}]},
+    }
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team"},
+        "spec": {"hard": {"requests.cpu": "9"}},
+    }
+    for used, chunks in (({}, 2), ({"status": {"used": {"requests.cpu": "4"}}}, 1)):
+        items = [*BUFFER, {"apiVersion": "v1", "kind": "Pod", **pod}, {**quota, **used}]
+        file = write("quota.json", {"apiVersion": "v1", "kind": "List", "items": items})
+        outcome = run("plan", "-f", NODES, "-f", file, "-o", "json")
+        assert json.dumps(outcome.document["existing"]).count("capacity-buffer-spare") == chunks
+        assert "CapacityBuffer default/spare is smaller than it asks for, by ResourceQuotas: team" in outcome.err
+
+
 def test_top_says_what_of_the_nodes_is_headroom(run: Run, write: Write) -> None:
     """A chunk is no pod that waits."""
     file = write("buffer.json", {"apiVersion": "v1", "kind": "List", "items": BUFFER})

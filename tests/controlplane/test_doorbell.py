@@ -190,6 +190,22 @@ def test_a_pod_at_our_gate_rings_when_it_comes(bell: Bell) -> None:
         bell.transport.request("DELETE", f"{PODS}/{name}", None)
 
 
+def test_a_buffer_rings_when_it_comes_and_when_it_asks_for_something_else(bell: Bell) -> None:
+    """Its status, labels and end do not."""
+    place = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/default/capacitybuffers"
+    path = f"{place}/{(name := bell.name())}"
+    spec = {"podTemplateRef": {"name": "chunk"}, "replicas": 1}
+    kind = {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer"}
+    assert bell.rings("POST", place, {**kind, "metadata": {"name": name}, "spec": spec}) == 1
+    assert bell.rings("PATCH", f"{path}/status", {"status": {"replicas": 1}}) == 0
+    assert bell.rings("PATCH", path, {"metadata": {"labels": {"a": "b"}}}) == 0
+    assert bell.rings("PATCH", path, {"spec": {"replicas": 2}}) == 1
+    assert bell.rings(
+        "PATCH", path, {"metadata": {"annotations": {"joinery.dev/buffer-schedule": "from 0 8 * * * for 1h"}}}
+    )
+    assert bell.rings("DELETE", path, None) == 0
+
+
 def test_our_own_events_do_not_ring(bell: Bell) -> None:
     """Whichever API and field says that Joinery reported: else every answer would be a question."""
     assert bell.rings("POST", EVENTS, event(bell.name(), reportingController=REPORTER)) == 0

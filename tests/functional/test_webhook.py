@@ -149,6 +149,36 @@ def test_each_kind_of_change_rings_the_bells_it_is_worth(
     assert rung(doorbell) == bells
 
 
+def _room(request: dict[str, Any], operation: str, after: dict[str, Any], before: dict[str, Any]) -> None:
+    resource = {"group": "autoscaling.x-k8s.io", "version": "v1beta1", "resource": "capacitybuffers"}
+    request |= {"resource": resource, "operation": operation, "object": after, "oldObject": before}
+
+
+@pytest.mark.parametrize(
+    ("operation", "after", "before", "rings"),
+    [
+        ("CREATE", {"spec": {"replicas": 2}}, {}, True),
+        ("UPDATE", {"spec": {"replicas": 3}}, {"spec": {"replicas": 2}}, True),
+        ("UPDATE", {"metadata": {"annotations": {"joinery.dev/buffer-schedule": "x"}}}, {}, True),
+        ("UPDATE", {"spec": {"replicas": 2}, "status": {"replicas": 2}}, {"spec": {"replicas": 2}}, False),
+        ("UPDATE", {"metadata": {"labels": {"a": "b"}}}, {}, False),
+        ("UPDATE", {"metadata": {"deletionTimestamp": "2026-08-24T08:00:00Z"}}, {}, False),
+        ("DELETE", {}, {"spec": {"replicas": 2}}, False),
+    ],
+)
+def test_room_that_is_asked_for_wakes_provisioning(
+    operation: str,
+    after: dict[str, Any],
+    before: dict[str, Any],
+    rings: bool,
+    webhook: WebhookController,
+    doorbell: InMemoryDoorbell,
+) -> None:
+    """A CapacityBuffer that is new or asks for something else; not what Joinery writes into its status."""
+    webhook.answer(changed(sample("node_pool_changed"), lambda own: _room(own, operation, after, before)))
+    assert rung(doorbell) == ({PROVISIONING} if rings else set())
+
+
 def test_a_wrong_token_gets_403_and_nothing_else(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
     """Who does not know the path learns nothing and wakes nobody."""
     stranger = {**sample("failed_scheduling"), "rawPath": f"/{TOKEN[:-1]}x"}

@@ -11,6 +11,7 @@ from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, note, warning
+from joinery_cli.reading.admission.quotas import as_used
 from joinery_cli.reading.admission.workloads import Owner
 
 #: Asks for what buffers refer to.
@@ -18,12 +19,13 @@ Sources = Callable[[Sequence[CapacityBuffer]], BufferSources]
 
 
 def sources_in(objects: Mapping[str, Mapping[Any, Any]]) -> Sources:
-    """Of the objects of files, by field and key. ResourceQuotas are not read: how much of them is used up is a
-    cluster's business.
+    """Of the objects of files, by field and key. ResourceQuotas are used up as far as the files' pods do it, or as a
+    cluster has counted.
     """
 
     def found(buffers: Sequence[CapacityBuffer]) -> BufferSources:
-        return BufferSources(shapes={buffer.key: _shape(buffer, objects) for buffer in buffers})
+        quotas = as_used(objects.get("pods", {}).values(), objects.get("resource_quotas", {}).values())
+        return BufferSources(shapes={buffer.key: _shape(buffer, objects) for buffer in buffers}, quotas=quotas)
 
     return found
 

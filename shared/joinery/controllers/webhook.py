@@ -1,8 +1,9 @@
 """The webhook's answer: it rings a bell, or it does not, and lets everything pass.
 
-The API server calls at every FailedScheduling Event and at every change of a Node, NodeClaim, NodePool or node class,
-and waits. So this module is a doorbell and nothing else: it decides from the review alone which bells matter, rings
-them, and always allows. Nothing heavy may be imported here, because a cold start is time the API server waits.
+The API server calls at every FailedScheduling Event and at every change of a Node, NodeClaim, NodePool, node class or
+CapacityBuffer, and waits. So this module is a doorbell and nothing else: it decides from the review alone which bells
+matter, rings them, and always allows. Nothing heavy may be imported here, because a cold start is time the API server
+waits.
 
 Who calls is known by one path segment of the URL, a secret of at least 32 characters: an admission webhook can send
 neither a query string nor a password. A member's path has its cluster's name before it. Without the secret a caller
@@ -125,6 +126,8 @@ def bells(request: Request) -> frozenset[Bell]:
         "events.events.k8s.io": _event,
         "nodes.": _node,
         "pods.": _pod,
+        "capacitybuffers.autoscaling.x-k8s.io": _room,
+        "provisioningrequests.autoscaling.x-k8s.io": _room,
         f"nodeclaims.{labels.CORE_GROUP}": _node_claim,
         f"machines.{labels.CORE_GROUP}": _node_claim,
         f"nodepools.{labels.CORE_GROUP}": _configuration,
@@ -174,6 +177,16 @@ def _pod(pod: Object, _: Object, operation: str) -> frozenset[Bell]:
     gates = _mapping(pod, "spec").get("schedulingGates")
     is_ours = isinstance(gates, list) and {"name": labels.ON_DEMAND_SHARE} in gates
     return frozenset({Bell.LIFECYCLE}) if is_ours and operation == "CREATE" else frozenset()
+
+
+def _room(asked: Object, before: Object, operation: str) -> frozenset[Bell]:
+    """Room that is asked for anew, or otherwise: nobody else sees to it. What is deleted has nothing bought."""
+    is_going = operation == "DELETE" or _leaving(asked)
+    return frozenset() if is_going else _changed(asked, before, operation, of=_room_facts, worth={Bell.PROVISIONING})
+
+
+def _room_facts(asked: Object) -> tuple[Any, ...]:
+    return _mapping(asked, "spec"), _mapping(_mapping(asked, "metadata"), "annotations")
 
 
 def _node_claim(claim: Object, before: Object, operation: str) -> frozenset[Bell]:

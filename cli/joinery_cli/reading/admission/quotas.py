@@ -9,6 +9,8 @@ in the order of their names, because nobody knows in which order they would be m
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from joinery.decisions.scheduling.constraints.resource_quotas import (
     COMPUTE,
     COUNT_PODS,
@@ -19,7 +21,7 @@ from joinery.decisions.scheduling.constraints.resource_quotas import (
     resource_of,
 )
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.kubernetes.quantity import Resources
+from joinery.objects.kubernetes.quantity import Resources, texts
 from joinery.objects.kubernetes.workloads import ResourceQuota
 from joinery.objects.snapshot.pods import controller_of, is_terminal
 
@@ -47,6 +49,19 @@ def within_quotas(pods: dict[str, Pod], quotas: Iterable[ResourceQuota]) -> Iter
             yield f"{what}: an API server refuses {these} of {whose}; {are} not planned"
 
 
+def as_used(pods: Iterable[Pod], quotas: Iterable[ResourceQuota]) -> tuple[ResourceQuota, ...]:
+    """The quotas with what the pods of the files use of them, or a cluster has counted, whichever is more."""
+    listed = list(pods)
+    found = []
+    for quota in quotas:
+        count = _Count(quota)
+        for pod in listed:
+            if pod.metadata.namespace == (quota.metadata.namespace or "default"):
+                count.add(pod)
+        found.append(replace(quota, status=replace(quota.status, used=count.used)))
+    return tuple(found)
+
+
 class _Count:
     """What the pods that are let in use of one quota."""
 
@@ -70,6 +85,15 @@ class _Count:
             if asked.get(name, 0) and used + asked[name] > most:
                 return self._quota.metadata.name, f"{name} {self._quota.spec.hard[name]}"
         return None
+
+    @property
+    def used(self) -> dict[str, str | int | float]:
+        """What is used of each bound, as quantities."""
+        found: dict[str, str | int | float] = {}
+        for name in self._most:
+            resource = resource_of(name)
+            found |= {name: texts({resource: max(self._used[name], self._others.get(name, 0))})[resource]}
+        return found
 
     def add(self, pod: Pod) -> None:
         """Count a pod that is there."""
