@@ -233,7 +233,7 @@ def _end_unheard(error: OSError) -> NoReturn:
 
 
 def _said_of(error: TyperException) -> str:
-    """A bad argument in one line: ``--output: must be one of table, json, html, is 'JSON'; is it json?``.
+    """A bad argument in one line: ``--output: must be one of table, wide, json, html, is 'JSON'; is it json?``.
 
     Of every other error what it says itself.
     """

@@ -42,7 +42,7 @@ def test_shells_complete_commands_options_and_values() -> None:
 
     assert completed("joinery sim") == ["simulate"]
     assert completed("joinery plan --node-") == ["--node-size"]
-    assert completed("joinery disrupt -o ") == ["table", "json", "html", "yaml"]
+    assert completed("joinery disrupt -o ") == ["table", "wide", "json", "html", "yaml"]
 
 
 def test_it_is_a_plugin_of_kubectl() -> None:

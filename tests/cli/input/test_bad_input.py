@@ -155,9 +155,9 @@ def test_a_time_limit_is_positive(run: Run, cluster: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("plan", "-o", "JSON"), "--output: must be one of table, json, html, yaml, is 'JSON'; is it json?"),
-        (("plan", "-o", "pdf"), "--output: must be one of table, json, html, yaml, is 'pdf'"),
-        (("catalog", "-o", "html"), "--output: must be one of table, json, is 'html'"),
+        (("plan", "-o", "JSON"), "--output: must be one of table, wide, json, html, yaml, is 'JSON'; is it json?"),
+        (("plan", "-o", "pdf"), "--output: must be one of table, wide, json, html, yaml, is 'pdf'"),
+        (("catalog", "-o", "html"), "--output: must be one of table, wide, json, is 'html'"),
         (
             ("plan", "--node-size", "chepest"),
             "--node-size: must be one of cheapest, balanced, small, is 'chepest'; is it cheapest?",
