@@ -14,6 +14,7 @@ from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.gateway import Cloud, LaunchRequest, Override, capacity_pools
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.objects.karpenter.labels import GPU_SHARING
 from joinery.objects.snapshot.offerings import OfferingKey, Reservation
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
@@ -178,6 +179,19 @@ def test_what_is_missing_is_named_in_a_condition(region: Region, spec: dict[str,
     found = conditions(region.cloud, node_class(**spec))
     assert found[kind] == ("False", reason)
     assert found["Ready"][0] == "False"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_ready"),
+    [("memory", True), ("4", True), ("disabled", True), ("", True), ("0", False), ("-1", False), ("1Gi", False)],
+)
+def test_gpus_are_shared_in_a_way_that_their_driver_has(region: Region, said: str, is_ready: bool) -> None:
+    """Or the class is not Ready (Karpenter's provider, "NVIDIA Consumable Capacity Validation")."""
+    told = node_class()
+    told.metadata.annotations[GPU_SHARING] = said
+    found = conditions(region.cloud, told)
+    wrong = ("False", "NVIDIAConsumableCapacityInvalid")
+    assert (found["ValidationSucceeded"] == wrong, found["Ready"][0]) == (not is_ready, str(is_ready))
 
 
 def _reservation(name: str, **given: Any) -> dict[str, Any]:

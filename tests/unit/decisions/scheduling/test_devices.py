@@ -249,7 +249,14 @@ def test_claims_of_two_drivers_are_served_together() -> None:
         ),
         (
             (_claim("a", _exactly(selectors=[{"cel": {"expression": "device.x("}}])), _pod("a", "a")),
-            "its resource claim c0: request req: the selector 'device.x(': it ends too early",
+            "its resource claim c0: request req: the selector device.x(: it ends too early",
+        ),
+        (
+            (
+                _claim("a", _exactly(selectors=[{"cel": {"expression": f"device.driver == '{'x' * 5000}' &&"}}])),
+                _pod("a", "a"),
+            ),
+            f"its resource claim c0: request req: the selector device.driver == '{'x' * 142}...: it ends too early",
         ),
         (
             (_claim("a", _exactly(count=33)), _pod("a", "a")),

@@ -21,6 +21,8 @@ from joinery.objects.kubernetes.dynamic_resources import (
 MOST_DEVICES = 32
 #: The number of devices of a request for all that there are.
 ALL = 0
+#: Characters of an expression that say which it is.
+_SHOWN = 160
 #: How deep a search for a pod's claims may go, in calls: a part of Python's stack.
 _DEEPEST = 500
 
@@ -125,7 +127,7 @@ def _wanted(name: str, asked: DeviceAlternative, classes: Mapping[str, DeviceCla
         try:
             compiled(text)
         except ExpressionError as error:
-            raise UnusableClaimError(f"request {name}: the selector {text!r}: {error}") from error
+            raise UnusableClaimError(f"request {name}: the selector {shown(text)}: {error}") from error
     if asked.allocation_mode not in ("ExactCount", "All", ""):
         raise UnusableClaimError(f"request {name}: allocationMode {asked.allocation_mode} is not supported")
     return Wanted(
@@ -137,6 +139,12 @@ def _wanted(name: str, asked: DeviceAlternative, classes: Mapping[str, DeviceCla
         is_admin=bool(asked.admin_access),
         tolerations=tuple(map(_toleration, asked.tolerations)),
     )
+
+
+def shown(expression: str) -> str:
+    """As much of an expression as says which it is: it may have ten thousand characters."""
+    text = " ".join(expression.split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _capacity(name: str, asked: DeviceAlternative) -> Iterator[tuple[str, Decimal]]:

@@ -6,13 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from joinery.decisions.scheduling.constraints.requirements import Requirements
-from joinery.decisions.scheduling.devices.needs import ALL, ClaimNeeds, Needs, Wanted
+from joinery.decisions.scheduling.devices.needs import ALL, ClaimNeeds, Needs, Wanted, shown
 from joinery.decisions.scheduling.devices.stock import Stock
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
-
-#: Characters of an expression that say which it is.
-_SHOWN = 160
 
 
 def short_of_devices(pool: Pool, subject: Subject, needs: Needs, wanted: Iterable[Requirements]) -> Reason | None:
@@ -52,14 +49,9 @@ def _words(claim: ClaimNeeds, wanted: Wanted, most: int, stocks: Sequence[Stock]
         "",
     )
     if culprit:
-        return f"{of}: no device of the instance types that it allows meets the selector {_short(culprit)}"
+        return f"{of}: no device of the instance types that it allows meets the selector {shown(culprit)}"
     return f"{of}: no device of the instance types that it allows meets all of its selectors"
 
 
 def _selects_some(wanted: Wanted, stocks: Sequence[Stock]) -> bool:
     return any(stock.selected(wanted) for stock in stocks)
-
-
-def _short(expression: str) -> str:
-    text = " ".join(expression.split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

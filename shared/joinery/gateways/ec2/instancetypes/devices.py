@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from joinery.objects.karpenter.gpu_sharing import SHARINGS, is_sharing
 from joinery.objects.kubernetes.decoding import convert
 from joinery.objects.kubernetes.dynamic_resources import (
     Device,
@@ -74,12 +75,11 @@ def _shared(device: Device, sharing: str) -> Device:
     With ``memory`` who asks for no amount gets all, with ``unlimited`` or a number of shares none of the memory.
     """
     memory = device.capacity.get("memory")
-    is_number = sharing.isascii() and sharing.isdecimal() and int(sharing) > 0
-    if memory is None or not (is_number or sharing in ("memory", "unlimited")):
+    if memory is None or not is_sharing(sharing):
         return device
     least, default = ("1Mi", memory.value) if sharing == "memory" else ("0", "0")
     capacity = {**device.capacity, "memory": _capacity(memory.value, default, least, "1Mi")}
-    if is_number:
+    if sharing not in SHARINGS:
         capacity["shares"] = _capacity(sharing, "1", "1", "1")
     return replace(device, allow_multiple_allocations=True, capacity=capacity)
 

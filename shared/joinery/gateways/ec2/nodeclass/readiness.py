@@ -28,6 +28,8 @@ from joinery.objects.karpenter.ec2nodeclass_status import (
     SECURITY_GROUPS_READY,
     SUBNETS_READY,
 )
+from joinery.objects.karpenter.gpu_sharing import is_sharing
+from joinery.objects.karpenter.labels import GPU_SHARING
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclass import Unsupported
 
@@ -97,6 +99,7 @@ def _conditions(node_class: EC2NodeClass, selection: SelectedResources, now: dat
         PLACEMENT_READY: None,
         VALID: _forbidden(node_class)
         or _unknown_field(node_class)
+        or _sharing(node_class)
         or _lacks(unsupported.get(VALID))
         or selection.user_data_problem,
     }
@@ -132,6 +135,15 @@ def _forbidden(node_class: EC2NodeClass) -> Unmet | None:
 def _unknown_field(node_class: EC2NodeClass) -> Unmet | None:
     problem = node_class.unknown_problem
     return Unmet("UnknownField", problem) if problem else None
+
+
+def _sharing(node_class: EC2NodeClass) -> Unmet | None:
+    """Where the annotation says of GPUs what their driver cannot do, every node would hold another number of pods."""
+    said = node_class.metadata.annotations.get(GPU_SHARING, "")
+    if said in ("", "disabled") or is_sharing(said):
+        return None
+    words = f"annotation {GPU_SHARING}: {said!r} is neither disabled, memory, unlimited nor a number of shares"
+    return Unmet("NVIDIAConsumableCapacityInvalid", words)
 
 
 def _lacks(unsupported: Unsupported | None) -> Unmet | None:
