@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from joinery.controllers.launching.headroom import with_headroom
 from joinery.controllers.launching.supply import read_supply
+from joinery.decisions.disruption.headroom import with_chunks_bound
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.scheduling.problem import Options, Problem
@@ -36,15 +38,14 @@ def feed(scenario: Scenario, seed: int | None = None, step: timedelta = STEP) ->
 def view_of(simulation: Simulation) -> TopView:
     """The cluster as it is now, with what its own doors would decide about it."""
     world = simulation.world
-    snapshot = world.cluster.snapshot()
+    snapshot, _ = with_headroom(world.gateways.cluster, world.cluster.snapshot())
     catalog = world.cloud.catalog()
+    planned = Problem(snapshot=snapshot, instance_types=read_supply(world.gateways, snapshot).types, options=Options())
     problem = DisruptionProblem(
-        packing=Problem(
-            snapshot=snapshot, instance_types=read_supply(world.gateways, snapshot).types, options=Options()
-        ),
+        packing=planned,
         options=DisruptionOptions(curve=False),
         replicas=replicas_of(snapshot.pods),
         sold=catalog.sold,
     )
     prices = Prices(region=catalog.region, source="the simulated market", priced=catalog.priced)
-    return decided(problem, prices, source=simulation.scenario.spec.title)
+    return decided(with_chunks_bound(problem), prices, source=simulation.scenario.spec.title, planned=planned)

@@ -33,9 +33,9 @@ from joinery_cli.output.top_lines import SORTS, Look, lines, summary
 from joinery_cli.view.disruption_groups import view
 from joinery_cli.view.top_groups import top_view
 from joinery_cli.view.top_view import Phase, TopView
-from simulator.builders import EPOCH, node_claim, node_pool
+from simulator.builders import EPOCH, node_claim, node_pool, pod, pod_group
 from tests.cli import packings
-from tests.cli.conftest import NOW, Run, Write
+from tests.cli.conftest import CLUSTER, NOW, Run, Write
 from tests.cli.disruptions import DISRUPTIONS, PRICE, PROBLEM, SOLD
 
 _DEADLINE = 30.0
@@ -115,6 +115,49 @@ def test_pods_that_wait_say_where_they_go_or_why_nowhere() -> None:
         "a NodeClaim whose node is on its way",
         "ip-10-0-1-7",
     }
+
+
+_BUFFER = """
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: chunk, namespace: shop}
+template: {spec: {containers: [{name: main, resources: {requests: {cpu: "1", memory: 2Gi}}}]}}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: spare, namespace: shop}
+spec: {podTemplateRef: {name: chunk}, replicas: 3}
+"""
+
+
+def test_room_that_a_buffer_wants_waits_beside_the_pods(run: Run, write: Write) -> None:
+    """With what is bought for it, or why nothing is: it is no pod, and is counted apart."""
+    path = write("cluster.yaml", CLUSTER + _BUFFER)
+    lines = [" ".join(line.split()) for line in run("top", "-f", path, "--now", NOW, "-o", "wide").out.splitlines()]
+    assert lines[1].endswith("0 pods wait; room for 3 is lacking")
+    assert "3 0s shop/spare (headroom) → a new m7a.xlarge, on-demand, of NodePool default" in lines
+    full = write("full.yaml", CLUSTER.replace("spec:\n  template", "spec:\n  limits: {cpu: 1}\n  template") + _BUFFER)
+    refused = run("top", "-f", full, "--now", NOW, "-o", "wide").out
+    assert "0 pods wait; room for 3 is lacking, 3 without a place" in refused
+    assert "shop/spare (headroom)" in refused
+
+
+def test_a_gang_that_kube_scheduler_has_not_tried_waits_too() -> None:
+    """It marks no pod before all of them are there, so that no plan has them."""
+    member = pod("train-1", scheduling_group={"podGroupName": "train"}, unschedulable=False)
+    problem = _with(PROBLEM, pods=(*PROBLEM.packing.snapshot.pods, member), scheduling_groups=(pod_group("train"),))
+    said = next(one for one in _top(problem, packing=Packing()).pending if one.pods == ("default/train-1",))
+    assert said.reasons == ("PodGroup default/train places 4 pods together, and 1 of them exist",)
+
+
+def test_a_pause_says_when_it_ends() -> None:
+    """Nodes are bought again five minutes before."""
+    text = f"from {EPOCH.minute} {EPOCH.hour} * * * for 2h"
+    by_schedule = _with(PROBLEM, node_pools=(with_metadata(node_pool(), annotations={"joinery.dev/pause": text}),))
+    ends = next(one for one in _top(by_schedule).coming if one.subject == "NodePool default")
+    assert (ends.what, ends.at) == ("buys again", EPOCH + timedelta(minutes=115))
+    by_hand = _with(PROBLEM, node_pools=(with_metadata(node_pool(), annotations={PAUSED: "true"}),))
+    assert "is paused until somebody resumes it" in {one.what for one in _top(by_hand).coming}
 
 
 def test_what_comes_next_has_commands_then_moments_then_what_nobody_dates() -> None:

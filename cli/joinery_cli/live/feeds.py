@@ -15,7 +15,7 @@ from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.packing import Packing
-from joinery.decisions.scheduling.problem import Options
+from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery_cli.decision_input import DecisionInput, decision_input, disruption_problem
 from joinery_cli.reading.records import Record
@@ -66,7 +66,10 @@ class _Reading(Iterator[TopView]):
         asked = self._asked
         inputs = _inputs(asked, asked.files, now=asked.now, is_quiet=self._has_told)
         self._has_told = True
-        return decided(_problem(inputs, asked), inputs.prices, inputs.notices, source=_named(asked.files))
+        problem = _problem(inputs, asked)
+        return decided(
+            problem, inputs.prices, inputs.notices, source=_named(asked.files), planned=_whole(problem, inputs)
+        )
 
 
 def _inputs(asked: Asked, files: Sequence[str], *, now: str | None, is_quiet: bool) -> DecisionInput:
@@ -86,6 +89,11 @@ def _problem(inputs: DecisionInput, asked: Asked) -> DisruptionProblem:
     options = DisruptionOptions(curve=False, time_limit=asked.time_limit)
     packing = Options(only_marked_unschedulable=not asked.files, time_limit=asked.time_limit)
     return disruption_problem(inputs, options, packing)
+
+
+def _whole(problem: DisruptionProblem, inputs: DecisionInput) -> Problem:
+    """What is planned: with the room of buffers that no node has, which the problem about nodes leaves out."""
+    return replace(problem.packing, snapshot=inputs.snapshot)
 
 
 def _named(files: Sequence[str]) -> str:
@@ -114,6 +122,7 @@ def records_feed(records: Sequence[Record], asked: Asked) -> Iterator[TopView]:
             inputs.prices,
             inputs.notices,
             source=source,
+            planned=_whole(problem, inputs),
             packing=record.packing,
             disruptions=record.disruptions,
         )
@@ -128,19 +137,21 @@ def decided(
     notices: "Sequence[UserNotice]" = (),
     *,
     source: str,
+    planned: Problem | None = None,
     packing: Packing | None = None,
     disruptions: DisruptionDecision | None = None,
 ) -> TopView:
     """The view of a problem, with the plan for its pods and the decision about its nodes that are given, or else made
-    now.
+    now. ``planned``: for which the plan is, where that is more than the problem about nodes has.
     """
+    planned = planned or problem.packing
     started = time.perf_counter()
     if packing is None:
-        packing = plan(problem.packing, stopwatch=_stopwatch()).packing
+        packing = plan(planned, stopwatch=_stopwatch()).packing
     if disruptions is None:
         disruptions = decide(problem, stopwatch=_stopwatch())
     seen = view(problem, disruptions, problem.sold, prices, notices, seconds=time.perf_counter() - started)
-    return top_view(problem, packing, seen, source=source)
+    return top_view(problem, packing, seen, source=source, planned=planned.snapshot)
 
 
 def _stopwatch() -> Stopwatch:

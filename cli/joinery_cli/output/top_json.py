@@ -31,6 +31,7 @@ def top_document(view: TopView) -> Mapping[str, Any]:
             "spot": view.spot,
             "pending": view.waiting,
             "unschedulable": view.homeless,
+            **({"room": view.room, "unschedulableRoom": view.homeless_room} if view.room else {}),
             "currency": CURRENCY,
             "hourly": round(view.hourly, DIGITS),
             "managed": round(decision.before, DIGITS),
@@ -73,6 +74,7 @@ def _pods(one: TopPods) -> Mapping[str, Any]:
         "waitingSeconds": None if one.waiting is None else int(one.waiting.total_seconds()),
         "home": one.home or None,
         "reasons": one.reasons,
+        **({"room": True} if one.is_room else {}),
     }
 
 

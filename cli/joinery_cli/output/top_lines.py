@@ -81,6 +81,8 @@ def summary(view: TopView, width: int, state: str = "") -> Text:
     wait = "waits" if view.waiting == 1 else "wait"
     spot = f"{view.spot / len(view.nodes):.0%} spot" if view.nodes else "no spot"
     pods = f"{waiting} {wait}" + (f", {view.homeless:,} without a place" if view.homeless else "")
+    pods += f"; room for {view.room:,} is lacking" if view.room else ""
+    pods += f", {view.homeless_room:,} without a place" if view.homeless_room else ""
     moment = f"{view.now:%Y-%m-%d %H:%M:%S}Z"
     first = _spread(view.source, f"[{state}] {moment}" if state else moment, width)
     kept = f", {money(view.seen.headroom.total)}/h of it headroom" if view.seen.headroom else ""
@@ -145,7 +147,8 @@ def _is_wanted(line: Line, heading: str, wanted: str) -> bool:
 
 
 def _pods_heading(view: TopView) -> str:
-    return f"Pods that wait: {view.waiting:,}"
+    room = f", and room for {view.room:,} more" if view.room else ""
+    return f"Pods that wait: {view.waiting:,}{room}"
 
 
 def _pool(pool: TopPool, look: Look) -> str:

@@ -7,21 +7,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.expiration import expires_at
 from joinery.decisions.disruption.pausing import PausedNode, paused_nodes
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.state.budgets import PoolNodes, budgets_open_at, pool_nodes
-from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.gangs import what_lacks
+from joinery.decisions.scheduling.packing import Packing, placed_pods
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import INTERRUPTED_AT
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.pause import LEAD
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.claims import INITIALIZED, INSTANCE_TERMINATING, LAUNCHED, REGISTERED
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.offerings import price_among
+from joinery.objects.snapshot.pods import is_virtual
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import some_of
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode
@@ -46,14 +50,23 @@ _ENDING = {
 _SOON = timedelta(days=1)
 
 
-def top_view(problem: DisruptionProblem, packing: Packing, seen: DisruptionView, *, source: str) -> TopView:
-    """The cluster of the problem. ``packing``: the plan for its pods; ``seen``: the decision about its nodes."""
+def top_view(
+    problem: DisruptionProblem,
+    packing: Packing,
+    seen: DisruptionView,
+    *,
+    source: str,
+    planned: Snapshot | None = None,
+) -> TopView:
+    """The cluster of the problem. ``packing``: the plan for its pods; ``seen``: the decision about its nodes.
+    ``planned``: what the plan was made for, where that has room of buffers that the problem about nodes has not.
+    """
     snapshot = problem.packing.snapshot
     return TopView(
         source=source,
         now=snapshot.now,
         pools=_pools(problem, seen),
-        pending=tuple(_pending(snapshot, packing)),
+        pending=tuple(_pending(planned or snapshot, packing)),
         coming=tuple(_coming(problem, seen)),
         problem=problem,
         seen=seen,
@@ -160,10 +173,32 @@ def _pending(snapshot: Snapshot, packing: Packing) -> Iterator[TopPods]:
         home = placement.node or "a NodeClaim whose node is on its way"
         for pod in placement.pods:
             homes[_owner(pod, pods), home].append(pod)
-    for (owner, why), names in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
-        yield TopPods(owner=owner, pods=_sorted(names), waiting=_waiting(names, snapshot), reasons=why)
-    for (owner, home), names in sorted(homes.items(), key=lambda item: (-len(item[1]), item[0])):
-        yield TopPods(owner=owner, pods=_sorted(names), waiting=_waiting(names, snapshot), home=home)
+    for pod, why in _beside_plan(snapshot, packing):
+        reasons[_owner(pod, pods), (why,)].append(pod)
+    found = [
+        *(_of(owner, names, snapshot, reasons=why) for (owner, why), names in reasons.items()),
+        *(_of(owner, names, snapshot, home=home) for (owner, home), names in homes.items()),
+    ]
+    yield from sorted(found, key=lambda one: (one.is_room, bool(one.home), -len(one.pods), one.owner, one.home))
+
+
+def _of(owner: str, names: Sequence[str], snapshot: Snapshot, **answer: Any) -> TopPods:
+    pod = snapshot.pods_by_key.get(names[0])
+    is_room = pod is not None and is_virtual(pod)
+    return TopPods(owner=owner, pods=_sorted(names), waiting=_waiting(names, snapshot), is_room=is_room, **answer)
+
+
+def _beside_plan(snapshot: Snapshot, packing: Packing) -> Iterator[tuple[str, str]]:
+    """Pods of gangs that wait though no plan has them, and for what: kube-scheduler marks none before all are there."""
+    if not snapshot.gangs:
+        return
+    planned = {one.pod for one in packing.unplaced} | {*placed_pods(packing.existing, packing.launches)}
+    for gang in snapshot.gangs.values():
+        for name, pod in gang.members.items():
+            if name not in planned and name not in gang.seated:
+                gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+                held = f"its scheduling gates hold it: {gates}" if gates else f"kube-scheduler has not tried {gang} yet"
+                yield name, str(what_lacks(gang) or held)
 
 
 def without_settled(packing: Packing, snapshot: Snapshot) -> Packing:
@@ -198,7 +233,8 @@ def _coming(problem: DisruptionProblem, seen: DisruptionView) -> Iterator[TopNex
     """The decided commands in their order; then what has a time, the soonest first."""
     for command in seen.commands:
         yield TopNext(subject=some_of([node.name for node in command.retired]), what=_command(command))
-    others = [*_budgets(problem, seen), *_ends(seen), *_expirations(problem.packing.snapshot, seen)]
+    snapshot = problem.packing.snapshot
+    others = [*_pauses(snapshot), *_budgets(problem, seen), *_ends(seen), *_expirations(snapshot, seen)]
     yield from sorted(others, key=lambda one: (one.at is None, one.at or seen.now))
 
 
@@ -207,6 +243,13 @@ def _command(command: CommandView) -> str:
     coming = f"{count(len(command.bought), 'node')} bought ({bought})" if bought else "nothing bought"
     moved = count(len(command.command.pods), "eviction")
     return f"{command.command.reason.value}: {coming}, {moved}, {result(command)}"
+
+
+def _pauses(snapshot: Snapshot) -> Iterator[TopNext]:
+    """When NodePools that are paused buy again."""
+    for pause in {pause.whose: pause for _, pause in sorted(snapshot.pauses.items())}.values():
+        until = "buys again" if pause.until else "is paused until somebody resumes it"
+        yield TopNext(subject=pause.whose, what=until, at=pause.until - LEAD if pause.until else None)
 
 
 def _budgets(problem: DisruptionProblem, seen: DisruptionView) -> Iterator[TopNext]:

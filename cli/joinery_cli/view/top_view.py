@@ -73,6 +73,7 @@ class TopPods:
 
     home      where they go; empty where they have no place
     reasons   why they have none
+    is_room   they are no pods, but room that a buffer or a ProvisioningRequest wants
     """
 
     owner: str
@@ -80,6 +81,7 @@ class TopPods:
     waiting: timedelta | None
     home: str = ""
     reasons: tuple[str, ...] = ()
+    is_room: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,9 +124,19 @@ class TopView:
     @property
     def waiting(self) -> int:
         """How many pods wait."""
-        return sum(len(one.pods) for one in self.pending)
+        return sum(len(one.pods) for one in self.pending if not one.is_room)
 
     @property
     def homeless(self) -> int:
         """How many of these have no place in the plan."""
-        return sum(len(one.pods) for one in self.pending if not one.home)
+        return sum(len(one.pods) for one in self.pending if not one.home and not one.is_room)
+
+    @property
+    def room(self) -> int:
+        """For how many pods room is wanted that is not there."""
+        return sum(len(one.pods) for one in self.pending if one.is_room)
+
+    @property
+    def homeless_room(self) -> int:
+        """For how many of these the plan has none."""
+        return sum(len(one.pods) for one in self.pending if one.is_room and not one.home)

@@ -13,7 +13,7 @@ from functools import cached_property
 from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import Resources, total
-from joinery.objects.snapshot.pods import is_virtual, wanted_by
+from joinery.objects.snapshot.pods import buffer_of, is_virtual, wanted_by
 from joinery_cli.view.figures import natural
 
 _NUMBER = re.compile(r"-\d+$")
@@ -87,10 +87,10 @@ def _likeness(pod: Pod) -> _Likeness:
 
 def owner_of(pod: Pod) -> str:
     """namespace/name of what the pod is a copy of: its Deployment, Job or the like;
-    without an owner its name less a number. Of a buffer's room the buffer.
+    without an owner its name less a number. Of room the buffer, or the ProvisioningRequest.
     """
     if is_virtual(pod):
-        return f"{wanted_by(pod)} (headroom)"
+        return f"{wanted_by(pod)} ({'headroom' if buffer_of(pod) else 'ProvisioningRequest'})"
     metadata = pod.metadata
     owner = next((o.name for o in metadata.owner_references if o.controller), "")
     template = metadata.labels.get(_TEMPLATE_HASH)

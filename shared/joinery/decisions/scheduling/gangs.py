@@ -68,6 +68,17 @@ def together(
         search.try_again(broken, best)
 
 
+def what_lacks(gang: Gang) -> Reason | None:
+    """Why nothing that is bought makes the gang whole: what says how large it is lacks, or pods do. None if nothing."""
+    if gang.minimum is None:
+        template = "{gang} is not there, which says how many pods are placed together"
+        return Reason.of(ReasonCode.GANG, template, gang=str(gang))
+    if gang.lacks_members:
+        template = "{gang} places {minimum} pods together, and {there} of them exist"
+        return Reason.of(ReasonCode.GANG, template, gang=str(gang), minimum=gang.minimum, there=len(gang.members))
+    return None
+
+
 @dataclass
 class _Search:
     """Which gangs take part in a packing, and where.
@@ -105,15 +116,8 @@ class _Search:
         """Leave out gangs that cannot be whole now, whatever is bought; require domains in which pods run."""
         for key, gang in self.waiting.items():
             there = self._domains_of(gang) if gang.topology else frozenset()
-            if gang.minimum is None:
-                template = "{gang} is not there, which says how many pods are placed together"
-                self._refuse(key, Reason.of(ReasonCode.GANG, template, gang=str(gang)))
-            elif gang.lacks_members:
-                template = "{gang} places {minimum} pods together, and {there} of them exist"
-                reason = Reason.of(
-                    ReasonCode.GANG, template, gang=str(gang), minimum=gang.minimum, there=len(gang.members)
-                )
-                self._refuse(key, reason)
+            if lacking := what_lacks(gang):
+                self._refuse(key, lacking)
             elif len(there) > 1 or "" in there:
                 template = "{gang} wants all pods in one {topology}, and some run in {domains}"
                 said = ", ".join(domain or "none" for domain in sorted(there))
