@@ -9,18 +9,9 @@ import pytest
 
 from joinery.decisions.installation.requests import stack_name
 from joinery.objects.settings import in_force
-from tools.deploy import (
-    Account,
-    Deployment,
-    command,
-    dated,
-    failures,
-    left_by_hand,
-    parameters_in,
-    plan,
-    refuse_unknown,
-)
+from tools.deploy import command, dated, failures, left_by_hand
 from tools.deploy_many import Stacks
+from tools.deploy_plan import Account, Deployment, parameters_in, plan, refuse_unknown
 from tools.deploy_settings import RefusedError, text_of
 from tools.template import TEMPLATE, load
 

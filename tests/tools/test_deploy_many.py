@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from joinery import __version__
-from tools.deploy import Account, plan_member, planned_for
 from tools.deploy_many import Arrangement, Stacks, arranged, clusters_in, stacks_of
+from tools.deploy_plan import Account, plan_member, planned_for
 from tools.deploy_settings import RefusedError
 from tools.template import MEMBER
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.deploy import Deployment, command
+from tools.deploy import command
+from tools.deploy_plan import Deployment
 from tools.standin.ministack import REGION
 from tools.standin.world import StandIn
 from tools.template import BUILD, ROOT
