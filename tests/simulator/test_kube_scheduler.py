@@ -278,3 +278,56 @@ def test_finished_pods_are_not_bound(cluster: InMemoryCluster, scheduler: KubeSc
     pod = builders.pod()
     cluster.add(builders.node(), with_fields(pod, status=with_fields(pod.status, phase="Failed")))
     assert scheduler.schedule() == 0
+
+
+def _worker(number: int, **given: Any) -> Pod:
+    spec: dict[str, Any] = {"cpu": "3", "unschedulable": False, **given}
+    return builders.pod(f"train-{number}", scheduling_group={"podGroupName": "train"}, **spec)
+
+
+def _bound(cluster: InMemoryCluster) -> list[str]:
+    return sorted(pod.spec.node_name for pod in cluster.pods.values() if pod.spec.node_name)
+
+
+def test_a_gang_is_not_looked_at_before_it_is_all_there(cluster: InMemoryCluster, scheduler: KubeScheduler) -> None:
+    """A lone worker is neither bound nor marked, though there is room."""
+    cluster.add(builders.pod_group("train", minimum=2), builders.node(), _worker(1))
+    scheduler.schedule()
+    assert cluster.pods["default/train-1"].status.conditions == []
+    cluster.add(builders.node("node-2"), _worker(2))
+    scheduler.schedule()
+    assert _bound(cluster) == ["node-1", "node-2"]
+
+
+def test_of_a_gang_none_is_bound_where_not_all_can_be(cluster: InMemoryCluster, scheduler: KubeScheduler) -> None:
+    """All are marked, and another pod gets the room. One beyond the minimum may be left."""
+    cluster.add(builders.pod_group("train", minimum=2), builders.node(), _worker(1), _worker(2), _worker(3))
+    scheduler.schedule()
+    assert _bound(cluster) == []
+    assert "no room for enough pods of its group" in why_not(cluster, "train-1")
+    cluster.add(builders.node("node-2"))
+    scheduler.schedule()
+    assert _bound(cluster) == ["node-1", "node-2"]
+
+
+def test_a_worker_that_was_made_anew_joins_those_that_run(cluster: InMemoryCluster, scheduler: KubeScheduler) -> None:
+    """The others count."""
+    running = _worker(1, node="node-1")
+    cluster.add(builders.pod_group("train", minimum=2), builders.node(), builders.node("node-2"), running, _worker(2))
+    scheduler.schedule()
+    assert _bound(cluster) == ["node-1", "node-2"]
+
+
+def test_a_gang_that_shares_a_zone_gets_one_that_has_room_for_all(
+    cluster: InMemoryCluster, scheduler: KubeScheduler
+) -> None:
+    """A node in each of two zones would not do."""
+    zones = ("us-east-1a", "us-east-1b", "us-east-1b")
+    nodes = [builders.node(f"node-{number}", zone=zone) for number, zone in enumerate(zones, 1)]
+    group = builders.pod_group("train", minimum=2, topology="topology.kubernetes.io/zone")
+    cluster.add(group, *nodes[:2], _worker(1), _worker(2))
+    scheduler.schedule()
+    assert _bound(cluster) == []
+    cluster.add(nodes[2])
+    scheduler.schedule()
+    assert _bound(cluster) == ["node-2", "node-3"]

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from joinery.gateways.kubernetes.gateway import Event
 from joinery.objects.kubernetes.core import Condition, Pod
+from joinery.objects.kubernetes.podgroups import PodGroup
 from simulator.actors.base import Alarm, Stage
-from simulator.actors.kubescheduler import filters, scores
+from simulator.actors.kubescheduler import filters, gangs, scores
 from simulator.actors.kubescheduler.preemption import preemption, priority
 from simulator.actors.kubescheduler.topology import Topology
 from simulator.actors.kubescheduler.view import View, view
@@ -17,6 +18,7 @@ from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.resources import with_fields
 
 NAME = "default-scheduler"
+GANG = "node(s) have no room for enough pods of its group"
 LATENCY = timedelta(milliseconds=100)
 #: A pod that stays pending gets another Event, the same one counted up, no sooner than this.
 QUIET = timedelta(seconds=30)
@@ -42,24 +44,46 @@ class KubeScheduler:
         pending = [pod for pod in self._cluster.pods.values() if _is_pending(pod)]
         if not pending:
             return 0
-        seen = view(self._cluster)
-        return sum(self._try(pod, seen, pending) for pod in sorted(pending, key=_order))
+        seen, groups = view(self._cluster), self._cluster.api.objects("PodGroup")
+        bound, tried = 0, set[str]()
+        for pod in sorted(pending, key=_order):
+            own = gangs.group_of(pod, groups)
+            if own is None:
+                bound += self._try(pod, seen, pending)
+            elif own[0] not in tried:
+                tried.add(own[0])
+                bound += self._try_gang(*own, seen, pending)
+        return bound
+
+    def _try_gang(self, key: str, group: PodGroup, seen: View, pending: list[Pod]) -> int:
+        """Bind enough of a gang's pods, or none. Returns how many were bound."""
+        groups = {key: group}
+        members = sorted((pod for pod in pending if gangs.group_of(pod, groups)), key=_order)
+        if len(gangs.running(key, seen)) + len(members) < group.minimum:
+            return 0
+
+        def choose(pod: Pod, trial: View) -> str:
+            reasons = self._reasons(pod, trial, pending)
+            feasible = [name for name, why in reasons.items() if not why]
+            return self._best(pod, feasible, trial) if feasible else ""
+
+        found = gangs.placements(key, group, members, seen, choose)
+        for pod in members:
+            if found is not None and pod.key in found:
+                self._bind(pod, found[pod.key], seen)
+                pending.remove(pod)
+            else:
+                self._fail(pod, {name: why or GANG for name, why in self._reasons(pod, seen, pending).items()})
+        return len(found or ())
 
     def _notice(self, change: Change) -> None:
-        if change.kind in ("Node", "PersistentVolumeClaim", "PersistentVolume"):
+        if change.kind in ("Node", "PersistentVolumeClaim", "PersistentVolume", "PodGroup"):
             self._alarm.set()
         if change.kind == "Pod" and (change.after is None or _is_pending(change.after)) and not _only_marked(change):
             self._alarm.set()
 
     def _try(self, pod: Pod, seen: View, pending: list[Pod]) -> bool:
-        nominated = [other for other in pending if _reserves(other, pod)]
-        topology = Topology(pod, seen)
-        reasons = {
-            name: filters.reason(pod, info, topology, seen)
-            or self._plugin(pod, name)
-            or _reserved(pod, name, seen, nominated)
-            for name, info in seen.nodes.items()
-        }
+        reasons = self._reasons(pod, seen, pending)
         feasible = [name for name, why in reasons.items() if not why]
         if pod.status.nominated_node_name in feasible:
             feasible = [pod.status.nominated_node_name]
@@ -70,6 +94,17 @@ class KubeScheduler:
         self._bind(pod, self._best(pod, feasible, seen), seen)
         pending.remove(pod)
         return True
+
+    def _reasons(self, pod: Pod, seen: View, pending: list[Pod]) -> dict[str, str]:
+        """By node, why it cannot take the pod; empty for one that can."""
+        nominated = [other for other in pending if _reserves(other, pod)]
+        topology = Topology(pod, seen)
+        return {
+            name: filters.reason(pod, info, topology, seen)
+            or self._plugin(pod, name)
+            or _reserved(pod, name, seen, nominated)
+            for name, info in seen.nodes.items()
+        }
 
     def _best(self, pod: Pod, feasible: list[str], seen: View) -> str:
         if len(feasible) == 1:

@@ -38,6 +38,7 @@ class PodGroupSpec(_Object, frozen=True):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     min_member: int = 1
+    disruption_mode: str = ""
 
 
 class PodGroup(_Object, frozen=True):
@@ -49,6 +50,11 @@ class PodGroup(_Object, frozen=True):
         """How many of its pods are scheduled together or not at all."""
         gang = self.spec.scheduling_policy.gang
         return max(self.spec.min_member, gang.min_count if gang else 1)
+
+    @property
+    def goes_whole(self) -> bool:
+        """Whether all of its pods are disrupted together, or none (``disruptionMode: PodGroup``, alpha in 1.36)."""
+        return self.spec.disruption_mode == "PodGroup"
 
     @property
     def topology_key(self) -> str:

@@ -65,12 +65,14 @@ class Gang:
     minimum    how many of them must have a node at the same time; None if nobody says, so that none may be placed
     members    the pods by namespace/name that have a node, wait for one or, where that counts, have ended
     topology   the node label that has one value for all of them; empty where they may be anywhere
+    goes_whole   whether none of them may be disrupted without the others
     """
 
     key: GangKey
     minimum: int | None
     members: Mapping[str, Pod]
     topology: str = ""
+    goes_whole: bool = False
 
     def __str__(self) -> str:
         return str(self.key)
@@ -151,9 +153,15 @@ def _gang(key: GangKey, members: Mapping[str, Pod], groups: Mapping[tuple[str, s
     group = groups.get((key.namespace, key.name))
     if group is None:
         return Gang(key=key, minimum=None, members=members)
-    if group.minimum < 2 and not group.topology_key:
+    if group.minimum < 2 and not group.topology_key and not group.goes_whole:
         return None
-    return Gang(key=key, minimum=group.minimum, members=members, topology=group.topology_key)
+    return Gang(
+        key=key,
+        minimum=group.minimum,
+        members=members,
+        topology=group.topology_key,
+        goes_whole=group.goes_whole,
+    )
 
 
 def _counts(key: GangKey, pod: Pod) -> bool:

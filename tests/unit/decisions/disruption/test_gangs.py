@@ -46,6 +46,19 @@ def test_a_disruption_budget_of_the_pods_counts_in_place_of_the_gang() -> None:
     assert ObjectionCode.GANG not in codes
 
 
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_a_group_that_goes_as_a_whole_is_left_alone(minimum: int) -> None:
+    """It could spare some by its minimum, and a budget of its pods would let one go."""
+    cluster = _cluster(4, minimum)
+    cluster.more["scheduling_groups"] = (builders.pod_group(minimum=minimum, disruptionMode="PodGroup"),)
+    cluster.budgets.append(builders.pdb("train", labels={"app": "train"}, allowed=1))
+    decision = decide(cluster.problem())
+    assert _moved(decision) == 0
+    assert {str(one.objection) for one in decision.staying} == {
+        "PodGroup default/train is disrupted as a whole (disruptionMode PodGroup), and 1 of its pods would move"
+    }
+
+
 def test_drift_goes_on_within_its_budgets() -> None:
     """A node that must go takes its gang's pod along."""
     commands = decide(_cluster(4, 4, drifted=True).problem()).commands

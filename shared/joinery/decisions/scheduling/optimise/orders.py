@@ -7,7 +7,8 @@ and keep the rules over hosts make a packing as right as first-fit's, so the opt
 ones. Each order is an item of its instance.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -97,22 +98,32 @@ def all_together(nodes: Iterable[NewNode], topology: Topology) -> frozenset[Dema
     batches: dict[Demand, list[int]] = {}
     for batch in (batch for node in nodes for batch in node.placed):
         batches.setdefault(batch.demand, []).append(len(batch.pods))
+    gathering = [demand for demand, counts in batches.items() if demand.gathers and len(counts) == 1]
+    counting = _counting(batches, topology) if gathering else {}
     return frozenset(
         demand
-        for demand, counts in batches.items()
-        if demand.gathers and len(counts) == 1 and _share_one_host(demand, counts[0], batches, topology)
+        for demand in gathering
+        if counting.get(demand.pod_class, frozenset()) <= {demand}
+        and _share_one_host(demand, batches[demand][0], topology)
     )
 
 
-def _share_one_host(demand: Demand, count: int, demands: Iterable[Demand], topology: Topology) -> bool:
+def _counting(demands: Iterable[Demand], topology: Topology) -> Mapping[PodClass, set[Demand]]:
+    """By class, the demands of which a rule over hosts counts it."""
+    counting: dict[PodClass, set[Demand]] = defaultdict(set)
+    for demand in demands:
+        for pods in topology.selected(rule for rule in demand.variant.rules if rule.key == HOSTNAME):
+            counting[pods].add(demand)
+    return counting
+
+
+def _share_one_host(demand: Demand, count: int, topology: Topology) -> bool:
     own = [rule for rule in demand.variant.rules if rule.key == HOSTNAME]
-    others = [rule for other in demands if other is not demand for rule in other.variant.rules if rule.key == HOSTNAME]
     pods = demand.pod_class
     return (
         not pods.ports
         and all(rule.kind == "affinity" and topology.group(rule).selects(pods) for rule in own)
         and all(topology.group(rule).counts.total() == count for rule in own)
-        and not any(topology.group(rule).selects(pods) for rule in others)
     )
 
 
