@@ -236,3 +236,12 @@ def test_without_claims_there_are_no_columns() -> None:
     columns = DeviceColumns([(), ()], [stock_of(_slices(_device(0)))])
     assert columns.sizes([(), ()]).shape == (2, 0)
     assert not columns.count
+
+
+def test_requests_that_get_the_same_devices_are_one_kind() -> None:
+    """However each of them says it: forty claims for some amount are for any device, or for a large one."""
+    asked = [_asks(selectors=_large(amount)["selectors"]) for amount in range(1, 41)]
+    needs = [(needs_of("c", msgspec.convert(one, ResourceClaimSpec), CLASSES),) for one in asked]
+    columns = DeviceColumns(needs, [stock_of(_slices(_device(0), _device(1, memory=48)))])
+    assert columns.count == 2
+    assert columns.sizes(needs).tolist() == [[1, 0]] * 16 + [[1, 1]] * 24

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -28,10 +29,12 @@ from joinery.decisions.scheduling.pools.pool import Pool
 _ENDLESS = MOST_PODS * 32
 #: Amounts are counted in thousandths, up to a number that sums of them do not overflow at.
 _PARTS, _MOST = 1000, 2**52
-#: More kinds of requests than that are told apart by whom they repel only: each column makes the instance slower.
-_MOST_COLUMNS = 24
+#: Each column makes the instance slower, and each kind of request is compared with each other one.
+_MOST_COLUMNS, _MOST_KINDS = 24, 64
 
 _Kind = Wanted
+#: By stock the devices (indices) that a request could get, and what it takes of their capacities.
+_Usable = dict[Stock, dict[int, Mapping[str, Decimal]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +52,16 @@ class DeviceColumns:
         claiming = list(dict.fromkeys(one for one in needs if one))
         stocks = [stock for stock in dict.fromkeys(stocks) if stock.devices] if claiming else []
         book = _Book(claiming, stocks) if stocks else None
-        self._columns = list(_different(book.columns(), claiming, stocks))[:_MOST_COLUMNS] if book else []
+        different = _different(book.columns(), claiming, stocks) if book else ()
+        self._columns = list(islice(different, _MOST_COLUMNS))
         self._shared = len(self._columns)
-        if not is_proof:
+        if book and not is_proof:
             left = {stock: self.left(stock, stock.taken) for stock in stocks}
-            alone = [column for one in claiming if (column := self._alone(one, left))]
-            self._columns += alone[:_MOST_COLUMNS]
+            examples: dict[Hashable, Needs] = {}
+            for one in claiming:
+                examples.setdefault(book.asked(one), one)
+            alone = (self._alone(book, one, left) for one in islice(examples.values(), _MOST_KINDS))
+            self._columns += islice((column for column in alone if column), _MOST_COLUMNS)
         self.count = len(self._columns)
 
     def sizes(self, needs: Sequence[Needs]) -> Ints:
@@ -83,15 +90,18 @@ class DeviceColumns:
             for pool in pools
         ]
 
-    def _alone(self, needs: Needs, left: Mapping[Stock, Ints]) -> _Column | None:
-        """None where the other columns say as much. ``left``: of each stock, what they say."""
-        takes = np.array([column.takes(needs) for column in self._columns], dtype=np.int64)
-        asked = np.flatnonzero(takes)
+    def _alone(self, book: "_Book", needs: Needs, left: Mapping[Stock, Ints]) -> _Column | None:
+        """For how many pods with such needs alone; None where the other columns say as much. ``left``: of each stock,
+        what they say.
+        """
+        asked = book.asked(needs)
+        takes = np.array([column.takes(needs) for column in self._columns[: self._shared]], dtype=np.int64)
+        counted = np.flatnonzero(takes)
         served = {stock: room(stock, (), needs, MOST_PODS) for stock in left}
-        known = {stock: int((row[asked] // takes[asked]).min(initial=MOST_PODS)) for stock, row in left.items()}
+        known = {stock: int((row[counted] // takes[counted]).min(initial=MOST_PODS)) for stock, row in left.items()}
         if all(known[stock] <= count for stock, count in served.items()):
             return None
-        return _Column(lambda other: int(other == needs), lambda stock, _: served.get(stock, 0))
+        return _Column(lambda other: int(book.asked(other) == asked), lambda stock, _: served.get(stock, 0))
 
 
 def _different(columns: Iterable[_Column], needs: Sequence[Needs], stocks: Sequence[Stock]) -> Iterator[_Column]:
@@ -112,24 +122,48 @@ class _Book:
         self._stocks = stocks
         self._claims = [claim for one in needs for claim in one if not claim.shared]
         wanted = (way for claim in self._claims for request in claim.requests for way in request if not way.is_admin)
-        kinds = dict.fromkeys(map(_kind, wanted))
-        self._amounts: dict[_Kind, dict[Stock, dict[int, Mapping[str, Decimal]]]] = {
-            kind: {stock: dict(_usable(stock, kind)) for stock in stocks} for kind in kinds
-        }
+        #: By kind of request the first that gets the same of these stocks; without those that are too many.
+        self._like: dict[_Kind, _Kind] = {}
+        self._amounts: dict[_Kind, _Usable] = {}
+        known: dict[Hashable, _Kind] = {}
+        for kind in dict.fromkeys(map(_kind, wanted)):
+            usable = {stock: dict(_usable(stock, kind)) for stock in stocks}
+            first = known.setdefault(repr([list(one.items()) for one in usable.values()]), kind)
+            self._like[kind] = first
+            if first is kind and len(self._amounts) < _MOST_KINDS:
+                self._amounts[kind] = usable
+
+    def asked(self, needs: Needs) -> Hashable:
+        """Equal for needs that get the same of these stocks."""
+        return tuple(self._asked(claim) for claim in needs)
+
+    def _asked(self, claim: ClaimNeeds) -> Hashable:
+        ways = tuple(tuple((self._kind(way), way.count) for way in request) for request in claim.requests)
+        return (
+            ways,
+            frozenset((one.attribute, one.is_distinct, one.requests) for one in claim.constraints),
+            claim.shared,
+        )
+
+    def _kind(self, way: Wanted) -> _Kind:
+        kind = _kind(way)
+        return self._like.get(kind, kind)
 
     def columns(self) -> Iterator[_Column]:
         """Those of most use first."""
         wanted = sorted(self._amounts, key=lambda kind: -sum(map(len, self._amounts[kind].values())))
         yield from (self._of_devices(kind) for kind in wanted)
-        yield from map(self._of_groups, (claim for claim in self._claims if _is_grouped(claim)))
+        grouped = {self._asked(claim): claim for claim in self._claims if _is_grouped(claim)}
+        yield from map(self._of_groups, list(grouped.values())[:_MOST_KINDS])
         yield from self._of_amounts()
 
     def _column(self, each: Mapping[_Kind, int], left: Callable[[Stock, Taken], int]) -> _Column:
         """``each``: what one device for such a request takes at least."""
 
         def of_way(way: Wanted) -> int:
-            one = each.get(_kind(way), 0)
-            return one * (self._fewest(_kind(way)) if way.count == ALL else way.count) if one else 0
+            kind = self._kind(way)
+            one = each.get(kind, 0)
+            return one * (self._fewest(kind) if way.count == ALL else way.count) if one else 0
 
         def takes(needs: Needs) -> int:
             requests = (request for claim in needs if not claim.shared for request in claim.requests)
@@ -142,7 +176,7 @@ class _Book:
         return self._column(inside, lambda stock, taken: _shares(stock, taken, self._usable_of(stock, kind)))
 
     def _usable_of(self, stock: Stock, kind: _Kind) -> Mapping[int, Mapping[str, Decimal]]:
-        known = self._amounts[kind]
+        known = self._amounts.get(kind, {})
         return known[stock] if stock in known else dict(_usable(stock, kind))
 
     def _is_inside(self, kind: _Kind, other: _Kind) -> bool:
@@ -164,13 +198,14 @@ class _Book:
 
         def left(stock: Stock, taken: Taken) -> int:
             groups: dict[Hashable, int] = defaultdict(int)
-            usable = self._usable_of(stock, _kind(way))
+            usable = self._usable_of(stock, self._kind(way))
             for index, amounts in usable.items():
                 values = tuple(repr(stock.devices[index].attributes.get(name)) for name in attributes)
                 groups[values] += _shares_of(stock, taken, index, amounts)
             return sum(count // way.count for count in groups.values())
 
-        return _Column(lambda needs: sum(_alike(other, claim) for other in needs), left)
+        asked = self._asked(claim)
+        return _Column(lambda needs: sum(self._asked(other) == asked for other in needs), left)
 
     def _of_amounts(self) -> Iterator[_Column]:
         devices = [device for stock in self._stocks for device in stock.devices]
@@ -199,15 +234,6 @@ class _Book:
 def _kind(wanted: Wanted) -> _Kind:
     """The same for all requests that select the same."""
     return replace(wanted, name="", of_class="", count=1)
-
-
-def _alike(claim: ClaimNeeds, other: ClaimNeeds) -> bool:
-    return not claim.shared and _asked(claim) == _asked(other)
-
-
-def _asked(claim: ClaimNeeds) -> Hashable:
-    ways = tuple(tuple((_kind(way), way.count) for way in request) for request in claim.requests)
-    return ways, frozenset((one.attribute, one.is_distinct, one.requests) for one in claim.constraints)
 
 
 def _is_grouped(claim: ClaimNeeds) -> bool:
