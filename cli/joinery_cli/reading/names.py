@@ -116,7 +116,9 @@ def _number(given: str | int | float) -> Decimal | None:
 def nothing_reads(annotations: Iterable[str], kind: str) -> Iterator[str]:
     """Of each of our annotations that no object of that kind has, that nothing reads it there."""
     names = {key.removeprefix(_DOMAIN) for key in annotations if key.startswith(_DOMAIN)}
-    if not (unread := sorted(names - _names(own_keys.OF_JOINERY, kind) - _names(own_keys.FOR_PEOPLE, kind))):
+    # Most objects have none, and there may be a hundred thousand.
+    unread = sorted(names and names - _names(own_keys.OF_JOINERY, kind) - _names(own_keys.FOR_PEOPLE, kind))
+    if not unread:
         return
     known = _names(own_keys.FOR_PEOPLE, kind) or _names(own_keys.FOR_PEOPLE, *_PLACES)
     for name in unread:
