@@ -37,8 +37,7 @@ class Together:
     def of(cls, instance: PackingInstance) -> "Together":
         """What is not said of each item alone (``PackingInstance.max_per_bin``)."""
         joint = np.flatnonzero(instance.limit_members.sum(axis=0) > 1)
-        others = instance.conflicts & ~np.eye(len(instance.demands), dtype=np.bool_)
-        return cls(others, instance.limit_members[:, joint], instance.limit_caps[joint])
+        return cls(instance.foes, instance.limit_members[:, joint], instance.limit_caps[joint])
 
     def among(self, items: Ints) -> "Together":
         """The same of these items (indices), in this order."""

@@ -104,9 +104,15 @@ class PackingInstance:
         return found.digest()
 
     @cached_property
+    def foes(self) -> Mask:
+        """bool[items, items]: the ``conflicts`` with other items."""
+        others: Mask = self.conflicts & ~np.eye(len(self.demands), dtype=np.bool_)
+        return others
+
+    @cached_property
     def has_conflicting_items(self) -> bool:
         """Whether some item conflicts with another one than itself."""
-        return bool((self.conflicts & ~np.eye(len(self.demands), dtype=np.bool_)).any())
+        return bool(self.foes.any())
 
     @cached_property
     def limit_members(self) -> Mask:

@@ -54,6 +54,8 @@ class _Filling:
         joint = np.flatnonzero(instance.limit_members.sum(axis=0) > 1)
         self._members = instance.limit_members[:, joint]
         self._caps = instance.limit_caps[joint] - counts @ self._members
+        self._has_caps = np.asarray(self._members.any(axis=1))
+        self._has_foes = np.asarray(instance.foes.any(axis=1))
         self._is_plain = not len(joint) and not instance.has_conflicting_items
 
     def take_whole(self, items: Ints) -> tuple[Ints, Ints]:
@@ -81,29 +83,28 @@ class _Filling:
         for item in items.T if len(rows) else ():
             fitting = free // self._divisor.take(item, axis=1) + self._bonus.take(item, axis=1)
             taken = np.minimum(fitting.min(axis=0, initial=UNLIMITED), self._allowed[rows, item])
-            if not self._is_plain:
-                taken = np.minimum(taken, np.where(self._members[item], caps, UNLIMITED).min(axis=1, initial=UNLIMITED))
-                if self._instance.has_conflicting_items:
-                    taken = np.minimum(taken, _beside(self._instance, item, self._counts[rows]))
-                caps -= np.maximum(taken, 0)[:, None] * self._members[item]
             taken = np.maximum(taken, 0)
+            if not self._is_plain:
+                self._obey_rules(rows, item, taken, caps)
             self._counts[rows, item] += taken
             free -= taken * self._sizes.take(item, axis=1)
         self._free[:, rows], self._caps[rows] = free, caps
 
+    def _obey_rules(self, rows: Ints, item: Ints, taken: Ints, caps: Ints) -> None:
+        """Let fewer copies in (``taken``: int64[those bins] of each one's ``item``) where limits or conflicts say so.
 
-def _beside(instance: PackingInstance, item: Ints, counts: Ints) -> Ints:
-    """int64[bins]: copies of each bin's ``item`` (int64[bins]) that conflicts alone let join what is on it
-    (int64[bins, items]).
-    """
-    bins = np.arange(len(item))
-    conflicts = instance.conflicts[item]
-    with_itself = conflicts[bins, item]
-    with_others = conflicts.copy()
-    with_others[bins, item] = False
-    free = np.where(with_itself, 1 - np.minimum(counts[bins, item], 1), UNLIMITED)
-    result: Ints = np.where((with_others & (counts > 0)).any(axis=1), 0, free)
-    return result
+        Both are asked of the few items alone that have some.
+        """
+        fought = np.flatnonzero(self._has_foes[item])
+        if len(fought):
+            there = self._counts[rows[fought]] > 0
+            taken[fought[(self._instance.foes[item[fought]] & there).any(axis=1)]] = 0
+        capped = np.flatnonzero(self._has_caps[item])
+        if len(capped):
+            members = self._members[item[capped]]
+            most = np.where(members, caps[capped], UNLIMITED).min(axis=1, initial=UNLIMITED)
+            taken[capped] = np.clip(most, 0, taken[capped])
+            caps[capped] -= taken[capped, None] * members
 
 
 def without_conflicts(instance: PackingInstance, counts: Ints, item_duals: Floats) -> Ints:
@@ -118,7 +119,9 @@ def without_conflicts(instance: PackingInstance, counts: Ints, item_duals: Float
     kept = counts.copy()
     kept[:, conflicting] = 0
     for item in conflicting[np.argsort(-item_duals[conflicting], kind="stable")]:
-        kept[:, item] = np.minimum(counts[:, item], _beside(instance, np.full(len(counts), item), kept))
+        most = 1 if instance.conflicts[item, item] else UNLIMITED
+        is_fought = (kept[:, instance.foes[item]] > 0).any(axis=1)
+        kept[:, item] = np.where(is_fought, 0, np.minimum(counts[:, item], most))
     return kept
 
 
@@ -135,7 +138,7 @@ def greedy_orders(instance: PackingInstance, item_duals: Floats, bin_types: Ints
     share = sizes / np.maximum((instance.capacities[bin_types] / instance.scale)[:, None, :], 1e-12)
     orders = [
         items[np.argsort(-item_duals[items] / ((share * weights).sum(axis=2) + 1e-9), axis=1, kind="stable")]
-        for weights in _weights(instance.sizes.shape[1])
+        for weights in _weights(np.flatnonzero(instance.sizes[items].max(axis=0, initial=0)), instance.sizes.shape[1])
     ]
     orders.append(items[np.argsort(-share.max(axis=2), axis=1, kind="stable")])
     by_dual = items[np.argsort(-item_duals[items], kind="stable")]
@@ -143,6 +146,9 @@ def greedy_orders(instance: PackingInstance, item_duals: Floats, bin_types: Ints
     return np.tile(bin_types, len(orders)), np.concatenate(orders)
 
 
-def _weights(resources: int) -> list[Floats]:
-    """float64[resources] each: all resources alike, then each one above the others."""
-    return [np.ones(resources), *(np.full(resources, 0.1) + 0.9 * np.eye(resources)[i] for i in range(resources))]
+def _weights(asked: Ints, resources: int) -> list[Floats]:
+    """float64[resources] each: all resources alike, then each one above the others that some item asks for (indices);
+    the order by another one would be that of all alike.
+    """
+    above = (np.full(resources, 0.1) + 0.9 * np.eye(resources)[one] for one in asked)
+    return [np.ones(resources), *above]
