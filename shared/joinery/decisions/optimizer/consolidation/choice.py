@@ -12,6 +12,7 @@ import numpy as np
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
+from joinery.decisions.optimizer.consolidation.new_bins import covering
 from joinery.decisions.optimizer.consolidation.patterns import PatternSearch
 from joinery.decisions.optimizer.consolidation.placing import Placing, placed, weightings
 from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation, KeepSolution, is_kept
@@ -19,7 +20,6 @@ from joinery.decisions.optimizer.consolidation.repetition import improved
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.decomposition import Subinstance
 from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
-from joinery.decisions.optimizer.rounding.filling import fill, greedy_orders
 from joinery.decisions.optimizer.search import pack
 
 _NEGLIGIBLE = 1e-6
@@ -231,36 +231,8 @@ class _Search:
         return _Priced(placing, self._instance.cost(placing.keep, bought))
 
     def _covering(self, left: Ints, below: float = float(np.inf)) -> list[Pattern] | None:
-        """New bins for these copies, filled greedily; None where there are none for some, they cost no less than
-        ``below`` ($/h), or time is up.
-        """
-        instance, new, bought = self._instance, list[Pattern](), 0.0
-        every, duals = instance.bins, self._relaxed.item_duals + 1e-9
-        wanted = np.flatnonzero(left)
-        types = instance.standing + np.flatnonzero(every.compatible[wanted, instance.standing :].any(axis=0))
-        # Filling takes as long as items and types are many, and few are asked for.
-        part = Subinstance(wanted, types, every.restrict(wanted, types, left[wanted]), len(every.demands))
-        bins, left = part.instance, left[wanted]
-        while left.any():
-            if len(new) >= tuning.PATTERNS_AT_LEAST and self._effort.is_over():
-                return None
-            # What is bought costs at least about what the relaxation says of each copy.
-            if bought + float(self._relaxed.item_duals[wanted] @ left) >= below:
-                return None
-            items = np.flatnonzero(left)
-            fitting = np.flatnonzero(bins.compatible[items].any(axis=0))
-            bin_types, orders = greedy_orders(bins, duals[wanted], fitting, items)
-            counts = fill(bins, bin_types, orders, left)
-            value = counts @ duals[wanted] / bins.costs[bin_types]
-            chosen = int(value.argmax()) if len(value) else -1
-            if chosen < 0 or not counts[chosen].any():
-                return None
-            held = counts[chosen]
-            copies = max(1, int((left[held > 0] // held[held > 0]).min()))
-            left = left - copies * held
-            bought += copies * float(bins.costs[bin_types[chosen]])
-            new.append(part.lift(Pattern(int(bin_types[chosen]), held, copies)))
-        return new
+        """New bins for these copies, filled greedily."""
+        return covering(self._instance, self._relaxed.item_duals, left, below, self._effort.is_over)
 
     def _by_packing(self, keep: Mask, best: Consolidation) -> Consolidation | None:
         """These bins (bool[standing bins]), and the residents of the others packed with all care there and in new ones.
