@@ -1,5 +1,6 @@
-"""What the functions are made of: the only place of theirs that constructs adapters and reads the environment, and that
-knows of several clusters.
+"""What the functions are made of: the only place of theirs that reads the environment, and that knows of clusters.
+
+The real gateways are constructed in ``joinery.adapters``.
 
 One controller a door: a cold start builds what its door needs and nothing else, a warm one builds nothing. Every import
 is inside the function that needs it, because what a door does not import it does not pay for.
@@ -12,21 +13,17 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, cached_property
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from joinery.gateways import process
+from joinery import adapters
 from joinery.objects import settings as settings_module
-from joinery.objects.errors import ConfigurationError, NotFoundError
-from joinery.objects.member import Member
+from joinery.objects.errors import NotFoundError
 from joinery.objects.settings import Settings
 
 if TYPE_CHECKING:
-    from boto3.session import Session
-
     from joinery.controllers.acting.invocation import Invocation
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.disruption import DisruptionController
@@ -39,15 +36,9 @@ if TYPE_CHECKING:
     from joinery.controllers.webhook import WebhookController
     from joinery.decisions.interruption.notice import Notice
     from joinery.gateways.bundles import Gateways, InstallerGateways
-    from joinery.gateways.doorbell.gateway import Doorbell, Tokens
-    from joinery.gateways.ec2.gateway import Cloud
-    from joinery.gateways.kubernetes.adapter import KubernetesCluster
-    from joinery.gateways.kubernetes.gateway import Objects, Recorder
-    from joinery.gateways.memory.bucket import Store
-    from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
+    from joinery.gateways.doorbell.gateway import Doorbell
     from joinery.gateways.memory.register import KnownMembers, Register
-    from joinery.gateways.memory.s3 import S3Store
-    from joinery.gateways.memory.unavailable import RefusedRequests, UnavailableOfferings
+    from joinery.objects.member import Member
 
 #: What stands for the gateways of Lambda.
 AWS = "joinery.bootstrap:aws"
@@ -102,7 +93,7 @@ class Door:
         own = door(self.name).settings
         # A member's bells ring before anybody has read what was chosen for it.
         config = replace(own, cluster=self.cluster) if self.cluster else own
-        return _sqs(config) if config.gateways == AWS else _built(config).doorbell
+        return adapters.doorbell(config) if config.gateways == AWS else _built(config).doorbell
 
     @cached_property
     def gateways(self) -> "Gateways":
@@ -111,7 +102,10 @@ class Door:
         Raises ``ImportError`` if the dotted path in the settings leads nowhere.
         """
         config = self.settings
-        gateways = self._aws() if config.gateways == AWS else _built(config)
+        if config.gateways == AWS:
+            gateways = adapters.gateways(self.name, config, self.doorbell, self._registered)
+        else:
+            gateways = _built(config)
         if not config.observing:
             return gateways
         from joinery.gateways.observing import read_only
@@ -125,7 +119,7 @@ class Door:
         controller: T = vars(self)["_controller"]
         return controller
 
-    def registered(self, member: Member | None) -> Member | None:
+    def registered(self, member: "Member | None") -> "Member | None":
         """What is registered of it. If that is something else, everything is made anew that depends on it."""
         if member != self._registered:
             for name in ("settings", "gateways", "_controller"):
@@ -133,49 +127,16 @@ class Door:
         self._registered = member
         return member
 
-    def _aws(self) -> "Gateways":
-        """The real gateways. Nothing is imported, opened or asked before it is first used.
-
-        What is the stack's is asked as the function itself; what is a member's, as the member's role for it.
-        """
-        from joinery.gateways.bundles import Gateways
-        from joinery.gateways.workers import MOST_WORKERS, Threads
-
-        config, session, member = self.settings, self._session(), self.cluster
-        cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config, session)))
-        return Gateways(
-            cluster=cluster,
-            recorder=cast("Recorder", _Deferred(lambda: _recorder(cluster))),
-            cloud=cast("Cloud", _Deferred(lambda: _ec2(config, session))),
-            doorbell=self.doorbell,
-            store=cast("Store", _Deferred(lambda: _s3(config, member))),
-            unavailable=cast("UnavailableOfferings", _Deferred(lambda: _unavailable(config, member))),
-            workers=Threads(MOST_WORKERS),
-            refusals=cast("RefusedRequests", _Deferred(lambda: _refusals(self.name, config, member))),
-        )
-
-    def _session(self) -> "Callable[[], Session] | None":
-        """A session of the member's role for this function; None for the function's own. Raises
-        ``ConfigurationError`` where the member has none.
-        """
-        if not self.cluster or self._registered is None:
-            return None
-        role = self._registered.roles.get(self.name, "")
-        if not role:
-            raise ConfigurationError(f"cluster {self.cluster} has no role for {self.name}")
-        region = self.settings.region
-        return cache(lambda: _assumed(role, region, self.name))
-
 
 class Members:
     """The members' doors of one function that are kept warm: those that were used last.
 
-    ``most``: how many at most. Fewer are kept where the process runs out of memory: a cluster that is kept takes what
-    its objects take. The stack's own door is not among them, and is always kept.
+    ``most``: how many at most. ``is_full``: whether the process runs out of memory; then fewer are kept, for a cluster
+    that is kept takes what its objects take. The stack's own door is not among them, and is always kept.
     """
 
-    def __init__(self, name: str, most: int = MOST_WARM) -> None:
-        self._name, self._most = name, most
+    def __init__(self, name: str, *, most: int, is_full: Callable[[], bool]) -> None:
+        self._name, self._most, self._is_full = name, most, is_full
         self._doors: OrderedDict[str, Door] = OrderedDict()
 
     def door(self, cluster: str) -> Door:
@@ -183,7 +144,7 @@ class Members:
         found = self._doors.pop(cluster, None) or Door(self._name, cluster)
         while len(self._doors) >= self._most:
             self._doors.popitem(last=False)
-        if self._doors and process.is_full():
+        if self._doors and self._is_full():
             self._doors.popitem(last=False)
             gc.collect()
         self._doors[cluster] = found
@@ -228,7 +189,9 @@ def _own(name: str) -> Door:
 
 @cache
 def _members(name: str) -> Members:
-    return Members(name)
+    from joinery.gateways import process
+
+    return Members(name, most=MOST_WARM, is_full=process.is_full)
 
 
 def provisioning(this: Door) -> "ProvisioningController":
@@ -301,7 +264,7 @@ def lifecycle(this: Door) -> "LifecycleController":
 def catalog(this: Door) -> "CatalogController":
     from joinery.controllers.catalog import CatalogController
 
-    return this.made(lambda: CatalogController(this.gateways, _now, this.settings.commitment_share))
+    return this.made(lambda: CatalogController(this.gateways, adapters.now, this.settings.commitment_share))
 
 
 def webhook(call: Mapping[str, Any]) -> "WebhookController":
@@ -311,7 +274,11 @@ def webhook(call: Mapping[str, Any]) -> "WebhookController":
     this = _called(door("webhook"), call)
     return this.made(
         lambda: WebhookController(
-            this.doorbell, _tokens(this.settings), now=_clock(), enabled=this.settings.enabled, member=this.cluster
+            this.doorbell,
+            adapters.tokens(this.settings),
+            now=_clock(),
+            enabled=this.settings.enabled,
+            member=this.cluster,
         )
     )
 
@@ -336,7 +303,7 @@ def _called(own: Door, call: Mapping[str, Any]) -> Door:
 def _known_members() -> "KnownMembers":
     from joinery.gateways.memory.register import KnownMembers
 
-    return KnownMembers(_register(), now=_clock(), log=_log_left_out)
+    return KnownMembers(_register(), now=_clock(), log=adapters.log_left_out)
 
 
 @cache
@@ -375,193 +342,25 @@ def _register() -> "Register":
     config = settings_module.read(os.environ)
     if config.gateways != AWS:
         return cast("Register", import_module(config.gateways.partition(":")[0]).register(config))
-    from joinery.gateways.memory.register import DynamoRegister
-
-    return DynamoRegister(config.table, config.region, now=_now)
+    return adapters.register(config)
 
 
-def _assumed(role: str, region: str, name: str) -> "Session":
-    from joinery.gateways.credentials import assumed
-
-    return assumed(role, region, name=name, now=_now)
-
-
-def _installer_gateways(config: Settings, role: str = "", secret: str = "") -> "InstallerGateways":
-    """The installer's gateways: the real ones, or those of the simulator, which are beside its others.
-
-    ``role``, ``secret``: a member's, in whose name everything is asked then.
-    """
-    if config.gateways != AWS:
-        module = import_module(config.gateways.partition(":")[0])
-        return cast("InstallerGateways", module.installer_gateways(config))
-    import time
-
-    from joinery.gateways.account.aws import AwsAccount
-    from joinery.gateways.bundles import InstallerGateways
-
-    session = cache(lambda: _assumed(role, config.region, "installer")) if role else None
-    return InstallerGateways(
-        account=AwsAccount(
-            config.region, role or config.installer_role, secret or config.webhook_secret, session=session
-        ),
-        objects=lambda cluster: _objects(cluster, config.region, session),
-        sleep=time.sleep,
-        now=_now,
-        register=cast("Register", _Deferred(_register)),
-        as_member=lambda role, secret: _installer_gateways(config, role, secret),
-    )
-
-
-def _objects(cluster: str, region: str, session: "Callable[[], Session] | None") -> "Objects":
-    from joinery.gateways.kubernetes.auth import for_eks
-    from joinery.gateways.kubernetes.objects import KubernetesObjects
-    from joinery.gateways.kubernetes.transport import Transport
-
-    credentials = (lambda: session().get_credentials()) if session else None
-    return KubernetesObjects(Transport(for_eks(cluster, region, now=_now, credentials=credentials)))
-
-
-class _Deferred:
-    """Stands in for an adapter until somebody wants something of it.
-
-    A door may fail to reach its cluster: inside its run, where a bell is rung again, and not while it is being built.
-    """
-
-    def __init__(self, build: Callable[[], object]) -> None:
-        self._build = build
-        self._lock = Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        # Two threads must not build two: cached_property has no lock.
-        with self._lock:
-            adapter = self._adapter
-        return getattr(adapter, name)
-
-    @cached_property
-    def _adapter(self) -> object:
-        return self._build()
-
-
-def _kubernetes(config: Settings, session: "Callable[[], Session] | None") -> "KubernetesCluster":
-    from joinery.gateways.kubernetes.adapter import KubernetesCluster
-    from joinery.gateways.kubernetes.auth import for_eks
-    from joinery.gateways.kubernetes.legacy import LegacyApis
-    from joinery.gateways.kubernetes.transport import Transport
-    from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
-
-    credentials = (lambda: session().get_credentials()) if session else None
-    transport = Transport(for_eks(config.cluster, config.region, now=_now, credentials=credentials))
-    legacy = LegacyApis(transport, EC2NodeClass, default_profile=config.default_instance_profile)
-    return KubernetesCluster(
-        transport,
-        now=_now,
-        node_class=EC2NodeClass,
-        legacy=legacy if config.legacy_objects else None,
-        default_spreads=config.default_spread,
-        log=_log_missed,
-    )
-
-
-def _log_missed(line: str) -> None:
-    """Say that a read of the cluster had missed something, which a later one has found."""
-    from joinery.controllers.telemetry import REASON, Count, count, logger
-
-    count(Count.READS_MISSED)
-    logger.warning("missed", extra={REASON: line})
-
-
-def _recorder(cluster: "KubernetesCluster") -> "Recorder":
-    from joinery.gateways.kubernetes.events import KubernetesRecorder
-
-    return KubernetesRecorder(cluster.transport, now=_now)
-
-
-def _ec2(config: Settings, session: "Callable[[], Session] | None") -> "Cloud":
-    from joinery.gateways.ec2.adapter import Ec2Cloud
-    from joinery.gateways.ec2.instancetypes.capacity import NodeAssumptions
-    from joinery.objects.policies import OnDemandPrices
-
-    return Ec2Cloud(
-        config.cluster,
-        config.region,
-        now=_now,
-        log=_log_left_out,
-        zonal_shift=config.zonal_shift,
-        prices_are_estimated=config.on_demand_prices == OnDemandPrices.ESTIMATED,
-        dry_runs=config.dry_runs,
-        assumed=NodeAssumptions.of(config),
-        session=session,
-    )
-
-
-def _log_left_out(line: str) -> None:
-    """Say that a part of an answer of AWS could not be used."""
-    from joinery.controllers.telemetry import REASON, logger
-
-    logger.warning("left out", extra={REASON: line})
-
-
-def _s3(config: Settings, member: str) -> "Store":
-    store = _bucket(config.bucket, config.region)
-    return store.of_member(member) if member else store
-
-
-@cache
-def _bucket(name: str, region: str) -> "S3Store":
-    from joinery.gateways.memory.s3 import S3Store
-
-    return S3Store(name, region)
-
-
-def _unavailable(config: Settings, member: str) -> "UnavailableOfferings":
-    from joinery.gateways.memory.unavailable import UnavailableToMember
-
-    marks = _table(config.table, config.region)
-    return UnavailableToMember(marks, member) if member else marks
-
-
-@cache
-def _table(name: str, region: str) -> "DynamoUnavailableOfferings":
-    from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
-
-    return DynamoUnavailableOfferings(name, region)
-
-
-def _refusals(door: str, config: Settings, member: str) -> "RefusedRequests":
-    """A door that needs the table for nothing else remembers by itself."""
-    from joinery.gateways.memory.dynamodb import DynamoRefusals
-    from joinery.gateways.memory.unavailable import RememberedRefusals
-
-    if "table" not in settings_module.NEEDS[door]:
-        return RememberedRefusals()
-    return DynamoRefusals(_table(config.table, config.region), member)
-
-
-def _sqs(config: Settings) -> "Doorbell":
-    from joinery.gateways.doorbell.sqs import SqsDoorbell
-
-    return SqsDoorbell(config, now=_now)
-
-
-def _tokens(config: Settings) -> "Tokens":
-    from joinery.gateways.doorbell.tokens import FixedTokens, SecretTokens
-
-    return SecretTokens(config, now=_now) if config.webhook_secret else FixedTokens(config.webhook_token)
+def _installer_gateways(config: Settings) -> "InstallerGateways":
+    """The installer's gateways: the real ones, or those of the simulator, which are beside its others."""
+    if config.gateways == AWS:
+        return adapters.installer_gateways(config, _register)
+    return cast("InstallerGateways", import_module(config.gateways.partition(":")[0]).installer_gateways(config))
 
 
 def _clock() -> Callable[[], datetime]:
     """The real one, or that of the simulator, which is beside its gateways."""
     config = settings_module.read(os.environ)
     if config.gateways == AWS:
-        return _now
+        return adapters.now
     return cast("Callable[[], datetime]", import_module(config.gateways.partition(":")[0]).now)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)  # noqa: TID251 - the one clock, handed to every adapter
-
-
-_CACHED = (_own, _members, _register, _known_members, _bucket, _table, installer)
+_CACHED = (_own, _members, _register, _known_members, adapters.bucket, adapters.table, installer)
 
 
 def reset() -> None:

@@ -140,12 +140,20 @@ def test_a_stack_without_members_looks_at_no_register(home: World, green: World)
 
 def test_a_function_keeps_the_members_warm_that_it_served_last() -> None:
     """So many at most; the one that waited longest is forgotten, and is looked at anew when it rings."""
-    kept = bootstrap.Members("provisioning", most=2)
+    kept = bootstrap.Members("provisioning", most=2, is_full=lambda: False)
     first = kept.door("a")
     for name in ("b", "a", "c"):
         kept.door(name)
     assert kept.warm == ("a", "c")
     assert kept.door("a") is first
+
+
+def test_a_function_that_runs_out_of_memory_forgets_a_member_at_each_run() -> None:
+    """But never the one that it works for."""
+    kept = bootstrap.Members("provisioning", most=9, is_full=lambda: len(kept.warm) > 1)
+    for name in ("a", "b", "c", "b", "b"):
+        kept.door(name)
+    assert kept.warm == ("c", "b")
 
 
 # --- the webhook ---

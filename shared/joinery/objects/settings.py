@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from joinery.objects.default_spread import DefaultSpreads, default_spreads_of
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.disruption import CanaryRule, canary_of
 from joinery.objects.kubernetes.webhook_secret import SHORTEST_TOKEN
-from joinery.objects.member import Member
 from joinery.objects.policies import (
     BALANCED,
     SIZES,
@@ -36,6 +35,9 @@ from joinery.objects.policies import (
     terminate_first_of,
 )
 from joinery.objects.stack_settings import BY_THE_TEMPLATE, MOST_CHARACTERS, VALUE, Setting
+
+if TYPE_CHECKING:
+    from joinery.objects.member import Member
 
 PREFIX = "JOINERY_"
 ACT, OBSERVE = "act", "observe"
@@ -356,7 +358,7 @@ def read(environment: Mapping[str, str], door: str = "") -> Settings:
     return Settings(**settings, enabled=door not in settings.get("switched_off", ()))
 
 
-def of_member(own: Settings, member: Member, door: str) -> Settings:
+def of_member(own: Settings, member: "Member", door: str) -> Settings:
     """The settings of a function for a member: where the stack's queues, bucket and table are, and what was chosen for
     the member. Raises ``ConfigurationError`` as ``read`` does.
     """
