@@ -68,7 +68,7 @@ test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
 	tools/browser/install >/dev/null || echo "### pages are NOT LOOKED AT in a real browser ###"; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS)
 
-deploy-test: build-host .venv-standin/.current $(SAM) ## Deploy the build on a stand-in of the account beside a real control plane (four minutes)
+deploy-test: build-host .venv-standin/.current $(SAM) ## Deploy the build on a stand-in of the account beside a real control plane (seven minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/pytest -v -n 0 tests/deploy
 
 fuzz: setup ## Every property with new examples, 50 times as many as in `make test` (hours; FUZZ="tests/unit/decisions/verification --hypothesis-seed=7")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controlplane.fixtures import PLANES, require
+from tests.deploy.member_story import GREEN, HOME, MemberStory
+from tests.deploy.member_story import tell as member_story_of
 from tests.deploy.story import Story, tell
 from tools.standin.world import standing
 
@@ -20,6 +22,15 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with standing(tmp_path_factory.mktemp("standin") / "run", CLUSTER) as standin:
         yield tell(standin)
+
+
+@pytest.fixture(scope="session")
+def member_story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberStory]:
+    """What happened to a home and its member."""
+    require(*PLANES["control_plane"])
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with standing(tmp_path_factory.mktemp("standin") / "run", GREEN, HOME) as standin:
+        yield member_story_of(standin)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

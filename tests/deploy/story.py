@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,7 @@ NEXT_RELEASE, BROKEN_RELEASE = "9.9.9", "9.9.10"
 _REQUIREMENTS = "/spec/template/spec/requirements"
 #: Spot nodes, so that EC2 may take them back, and small ones, so that more pods need more of them.
 _SMALL = {"key": "karpenter.k8s.aws/instance-cpu", "operator": "Lt", "values": ["5"]}
-_SMALL_SPOT = [
+SMALL_SPOT = [
     {"op": "replace", "path": f"{_REQUIREMENTS}/2/values", "value": ["spot"]},
     {"op": "add", "path": f"{_REQUIREMENTS}/-", "value": _SMALL},
 ]
@@ -120,22 +120,23 @@ def everything(standin: StandIn) -> frozenset[str]:
 
 def _run_pods(story: Story, living: Living) -> None:
     """Pods arrive, and nobody wakes anybody: the scheduler's Event does, through the webhook."""
-    story.standin.plane.kubectl("patch", "nodepool", "default", "--type=json", "-p", json.dumps(_SMALL_SPOT))
+    story.standin.plane.kubectl("patch", "nodepool", "default", "--type=json", "-p", json.dumps(SMALL_SPOT))
     with story.timed("until the first catalogue"):
-        _wait_for_catalogue(story)
+        wait_for_catalogue(story.standin, story.stack)
     with story.timed("from pending pods to running ones"):
-        _start_pods(living)
+        start_pods(living)
         story.first, _ = living.until(all_run(PODS))
 
 
-def _wait_for_catalogue(story: Story) -> None:
+def wait_for_catalogue(standin: StandIn, stack: Stack) -> None:
     """Deploying does not wait for it. Without it a bell is tried twice, and then only the schedule rings."""
-    there = {"Bucket": story.stack.outputs["Bucket"], "Key": CATALOG_KEY}
+    there = {"Bucket": stack.outputs["Bucket"], "Key": CATALOG_KEY}
     patience = {"Delay": 1, "MaxAttempts": PATIENCE_SECONDS}
-    story.standin.client("s3").get_waiter("object_exists").wait(**there, WaiterConfig=patience)
+    standin.client("s3").get_waiter("object_exists").wait(**there, WaiterConfig=patience)
 
 
-def _start_pods(living: Living) -> None:
+def start_pods(living: Living) -> None:
+    """The Deployment, of so many pods."""
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "700m", "memory": "1Gi"}}}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
     spec = {"replicas": PODS, "selector": {"matchLabels": {"app": "web"}}, "template": template}
@@ -146,18 +147,28 @@ def _interrupt(story: Story, living: Living) -> None:
     """EC2 warns. EventBridge takes no events of AWS from anybody else, so the warning is put into its queue."""
     assert story.first is not None
     claim = story.interrupted = story.first.node_claims[0]
+    with story.timed("from a spot warning to the replacement, drained and terminated"):
+        warn(story.standin, story.stack, claim)
+        story.second, _ = living.until(is_replaced(claim))
+
+
+def warn(standin: StandIn, stack: Stack, claim: NodeClaim) -> None:
+    """EC2's warning about a claim's instance, in the stack's queue."""
     warning = json.loads(json.loads(SAMPLE.read_text())["Records"][0]["body"])
     warning |= {"time": now().strftime("%Y-%m-%dT%H:%M:%SZ"), "detail": {"instance-id": instance_of(claim)}}
     warning["detail"]["instance-action"] = "terminate"
+    queue = stack.outputs["InterruptionQueue"]
+    standin.client("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(warning))
 
-    def is_replaced(seen: Snapshot) -> Snapshot | None:
+
+def is_replaced(claim: NodeClaim) -> Callable[[Snapshot], Snapshot | None]:
+    """A question: the snapshot, once the claim is gone and all pods run elsewhere."""
+
+    def answer(seen: Snapshot) -> Snapshot | None:
         gone = claim.metadata.name not in {one.metadata.name for one in seen.node_claims}
         return all_run(PODS)(seen) if gone else None
 
-    queue = story.stack.outputs["InterruptionQueue"]
-    with story.timed("from a spot warning to the replacement, drained and terminated"):
-        story.standin.client("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(warning))
-        story.second, _ = living.until(is_replaced)
+    return answer
 
 
 def _release(story: Story, parameters: dict[str, str]) -> None:
@@ -209,7 +220,7 @@ def _delete_too_early(story: Story) -> None:
 def _retire(story: Story, living: Living) -> None:
     """As `make undeploy CLUSTER=blue NODES=retire BUCKET=delete CRDS=delete` does it."""
     with story.timed("uninstalling, with every node drained"):
-        story.uninstalled = _uninstall(story.standin, living, "--nodes=retire", "--bucket=delete", "--crds=delete")
+        story.uninstalled = uninstalling(story.standin, living, "--nodes=retire", "--bucket=delete", "--crds=delete")
     story.standin.plane.kubectl("delete", "deployment", "web", "--cascade=foreground", "--wait=false")
     living.until_over(lambda: not json.loads(living.admin.get("/api/v1/pods"))["items"])
     story.after = everything(story.standin)
@@ -219,18 +230,18 @@ def _keep(story: Story, living: Living, parameters: dict[str, str]) -> None:
     """Installed once more, and `make undeploy CLUSTER=blue NODES=keep BUCKET=delete`."""
     with story.timed("installing again, with its catalogue"):
         story.stack.deploy(parameters)
-        _wait_for_catalogue(story)
+        wait_for_catalogue(story.standin, story.stack)
     with story.timed("from pending pods to running ones, once more"):
-        _start_pods(living)
+        start_pods(living)
         story.fourth, _ = living.until(all_run(PODS))
     story.instances.append(living.instances("pending", "running"))
     with story.timed("uninstalling, with every node kept"):
-        story.handed_over = _uninstall(story.standin, living, "--nodes=keep", "--bucket=delete")
+        story.handed_over = uninstalling(story.standin, living, "--nodes=keep", "--bucket=delete")
     story.instances.append(living.instances("pending", "running"))
     story.kept, story.left = living.look(), everything(story.standin) - story.before
 
 
-def _uninstall(standin: StandIn, living: Living, *choices: str) -> dict[str, Any]:
+def uninstalling(standin: StandIn, living: Living, *choices: str) -> dict[str, Any]:
     """`joinery uninstall` with the user's kubeconfig, while the cluster lives on. What it prints."""
     command = [str(JOINERY), "uninstall", standin.cluster.name, *choices, "--output=json"]
     environment = {**os.environ, **standin.environment, "KUBECONFIG": str(_kubeconfig(standin))}

@@ -1,4 +1,4 @@
-"""EKS for one cluster: its API, and the authenticator that the API server asks who a token is of.
+"""EKS for some clusters: its API, and the authenticator of each that the API server asks who a token is of.
 
 An EKS token is a presigned GetCallerIdentity request (aws-iam-authenticator, "API Authorization from Outside a
 Cluster"). The authenticator sends it to STS, as EKS does, and answers with user and groups of the access entry of the
@@ -100,9 +100,9 @@ class Authenticator:
 
 
 @contextmanager
-def eks(cluster: Cluster) -> Iterator[str]:
+def eks(*clusters: Cluster) -> Iterator[str]:
     """EKS's API inside the ``with``. Its address, for ``AWS_ENDPOINT_URL_EKS``."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(cluster))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler({one.name: one for one in clusters}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -114,10 +114,13 @@ def eks(cluster: Cluster) -> Iterator[str]:
         thread.join()
 
 
-def answer(cluster: Cluster, method: str, path: str, body: Mapping[str, Any]) -> tuple[int, Json]:
-    """EKS's answer to a request: DescribeCluster, access entries and their access policies."""
+def answer(clusters: Mapping[str, Cluster], method: str, path: str, body: Mapping[str, Any]) -> tuple[int, Json]:
+    """EKS's answer to a request: ListClusters, DescribeCluster, access entries and their access policies."""
     parts = [urllib.parse.unquote(part) for part in path.strip("/").split("/")]
-    if parts[:2] != ["clusters", cluster.name]:
+    if parts == ["clusters"]:
+        return 200, {"clusters": sorted(clusters)}
+    cluster = clusters.get(parts[1]) if parts[0] == "clusters" else None
+    if cluster is None:
         return _missing(f"No cluster found for name: {parts[1] if len(parts) > 1 else ''}.")
     match method, parts[2:]:
         case "GET", []:
@@ -171,13 +174,13 @@ def _error(code: str, message: str) -> Json:
     return {"__type": code, "message": message}
 
 
-def _handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
+def _handler(clusters: Mapping[str, Cluster]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def _answer(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-            code, document = answer(cluster, self.command, self.path.partition("?")[0], body)
+            code, document = answer(clusters, self.command, self.path.partition("?")[0], body)
             payload = json.dumps(document).encode()
             self.send_response(code)
             if "__type" in document:

@@ -17,6 +17,10 @@ Each correction makes it behave as AWS documents:
   in its queue for minutes (Lambda Developer Guide, "Understanding the Lambda execution environment lifecycle").
 - A line for a log group that is gone is dropped: no role may make one (``logs:CreateLogGroup``).
 - A layer is unpacked once, and not once for every execution environment: that would take gigabytes and minutes.
+- ``AWS::SecretsManager::ResourcePolicy`` is a secret's policy.
+- Who is named in a role's trust policy may take the role without another right in the same account, and a right to take
+  roles may ask for a tag of the role (IAM User Guide, "Policy evaluation logic"; STS API AssumeRole).
+- ``aws:PrincipalArn`` of a session is the ARN of its role (IAM User Guide, "Global condition context keys").
 - What a function's role does carries ``lambda:SourceFunctionArn`` (Lambda Developer Guide, "Using source function
   ARN").
 - Every request counts as one over TLS (``aws:SecureTransport``), because AWS has no other.
@@ -42,7 +46,7 @@ from typing import Any
 
 from ministack import app
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime
-from ministack.services import cloudwatch_logs, iam, lambda_svc, s3
+from ministack.services import cloudwatch_logs, iam, lambda_svc, s3, secretsmanager
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
 _PR_SET_PDEATHSIG = 1
@@ -66,6 +70,14 @@ def main() -> None:
     profiles = kinds["AWS::IAM::InstanceProfile"]
     profiles["create"] = _by_name(profiles["create"])
     iam_actions.extract_resource_arn = _with_profiles(iam_actions.extract_resource_arn)
+    kinds["AWS::SecretsManager::ResourcePolicy"] = {
+        "create": _put_policy, "update": lambda physical_id, old, new, stack: _put_policy("", new, stack),
+        "delete": lambda physical_id, props: secretsmanager._delete_resource_policy({"SecretId": physical_id}),
+    }  # fmt: skip
+    iam.trust_policy_for_arn = _trust_policy
+    iam_evaluator._RESOURCE_POLICY_LOOKUPS["sts"] = ("iam", "trust_policy_for_arn")
+    iam_evaluator._resolve_condition_key = _with_roles(iam_evaluator._resolve_condition_key)
+    iam_evaluator.enforce = _with_tags_of_roles(iam_evaluator.enforce)
     iam_evaluator._principal_keys = _with_function(iam_evaluator._principal_keys)
     lambda_runtime.zipfile = _SharedArchives
     _end_environments_between_runs()
@@ -185,6 +197,8 @@ def _by_name(create: Any) -> Any:
 
 def _with_profiles(resource_arn: Any) -> Any:
     def corrected(service: str, method: str, path: str, headers: Any, body: Any, query: Any, *more: Any) -> Any:
+        if service == "sts" and (role := _parameter(body, query, "RoleArn")):
+            return role
         name = _parameter(body, query, "InstanceProfileName") if service == "iam" else ""
         if not name:
             return resource_arn(service, method, path, headers, body, query, *more)
@@ -200,6 +214,52 @@ def _parameter(body: Any, query: Any, name: str) -> str:
     sent = urllib.parse.parse_qs(body.decode() if isinstance(body, bytes) else str(body or ""))
     given = sent.get(name) or query.get(name) or [""]
     return str(given[0] if isinstance(given, list) else given)
+
+
+def _put_policy(logical_id: str, props: dict[str, Any], stack_name: str) -> tuple[str, dict[str, Any]]:
+    policy = json.dumps(props["ResourcePolicy"])
+    secretsmanager._put_resource_policy({"SecretId": props["SecretId"], "ResourcePolicy": policy})
+    return str(props["SecretId"]), {}
+
+
+def _role(arn: str) -> dict[str, Any]:
+    role: dict[str, Any] = iam._roles.get(arn.rpartition("/")[2]) or {}
+    return role
+
+
+def _trust_policy(arn: str) -> tuple[str, str] | None:
+    """A role's trust policy and account, as the policy of a resource."""
+    document = _role(arn).get("AssumeRolePolicyDocument")
+    if not document:
+        return None
+    trust = json.loads(document) if isinstance(document, str) else document
+    statements = [{**one, "Resource": "*"} for one in trust["Statement"]]
+    return json.dumps({**trust, "Statement": statements}), os.environ["MINISTACK_ACCOUNT_ID"]
+
+
+def _with_roles(resolve: Any) -> Any:
+    """``aws:PrincipalArn`` of a session is the ARN of its role (IAM User Guide, "Global condition context keys")."""
+
+    def corrected(key: str, context: Any) -> Any:
+        arn = str(resolve(key, context))
+        if key.lower() != "aws:principalarn" or ":assumed-role/" not in arn:
+            return resolve(key, context)
+        return _role(arn.rpartition("/")[0]).get("Arn", arn)
+
+    return corrected
+
+
+def _with_tags_of_roles(enforce: Any) -> Any:
+    def corrected(
+        key: str, action: str, service: str, region: str, resource_arn: str = "*", service_context: Any = None
+    ) -> Any:
+        context = dict(service_context or {})
+        if action == "sts:AssumeRole":
+            tags = _role(resource_arn).get("Tags") or []
+            context |= {f"iam:ResourceTag/{tag['Key']}": tag["Value"] for tag in tags}
+        return enforce(key, action, service, region, resource_arn, context)
+
+    return corrected
 
 
 def _create_entry(logical_id: str, props: dict[str, Any], stack_name: str) -> tuple[str, dict[str, Any]]:

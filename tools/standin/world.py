@@ -7,7 +7,7 @@ proxy, and the cluster learns from the stand-in of EKS who calls it. Nothing of 
 import base64
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ class StandIn:
     """A running account with a cluster.
 
     ``environment``: what a process needs to reach the account as its root user. ``account``: moto's, to run out of
-    pools. ``cluster``: what EKS knows. ``folder``: logs and data.
+    pools. ``cluster``: what EKS knows. ``folder``: logs and data. ``others``: API servers of further clusters, by name.
     """
 
     folder: Path
@@ -40,6 +40,7 @@ class StandIn:
     account: Account
     cluster: Cluster
     plane: ControlPlane
+    others: dict[str, ControlPlane] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
         """A boto3 client of the account."""
@@ -51,18 +52,19 @@ class StandIn:
 
 
 @contextlib.contextmanager
-def standing(folder: Path, cluster: str) -> Iterator[StandIn]:
+def standing(folder: Path, cluster: str, *more: str) -> Iterator[StandIn]:
     """An account with a cluster of that name inside the ``with``; ``folder`` must be empty or absent.
 
     In the account there are a network that ``karpenter.sh/discovery: CLUSTER`` selects and the images of AL2023; in
-    the cluster there is nothing. Takes about ten seconds and 1.5 GB. Raises ``MissingBinaryError`` and
+    the cluster there is nothing. ``more`` are clusters of an API server alone, in which nothing is scheduled. Takes
+    about ten seconds and 1.5 GB. Raises ``MissingBinaryError`` and
     ``MissingStandInError``.
     """
-    described, account = Cluster(cluster), Account()
+    clusters, account = {name: Cluster(name) for name in (cluster, *more)}, Account()
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         enter(account.corrected())
-        amazon, others, eks_url = enter(moto()), enter(lacking(account)), enter(eks(described))
+        amazon, others, eks_url = enter(moto()), enter(lacking(account)), enter(eks(*clusters.values()))
         elsewhere = {
             "AWS_ENDPOINT_URL_EC2": amazon,
             "AWS_ENDPOINT_URL_SSM": amazon,
@@ -70,7 +72,6 @@ def standing(folder: Path, cluster: str) -> Iterator[StandIn]:
             "AWS_ENDPOINT_URL_EKS": eks_url,
         }
         stacks = enter(ministack(folder / "ministack", elsewhere))
-        authenticator = enter(_authenticator(described, stacks.url))
         faced = enter(front(stacks.gateway, REGION))
         (folder / "authority.pem").write_bytes(faced.authority)
         trust = {
@@ -78,9 +79,17 @@ def standing(folder: Path, cluster: str) -> Iterator[StandIn]:
             "NO_PROXY": "127.0.0.1",
             "SSL_CERT_FILE": str(folder / "authority.pem"),
         }
-        plane = enter(running(folder / "plane", flags=_flags(folder, authenticator), environment=trust))
-        described.description.update(_description(cluster, plane))
-        standin = StandIn(folder, {**ROOT_KEYS, "AWS_ENDPOINT_URL": stacks.url, **elsewhere}, account, described, plane)
+        planes = {}
+        for name, described in clusters.items():
+            flags = _flags(folder / f"{name}.kubeconfig", enter(_authenticator(described, stacks.url)))
+            is_whole = name == cluster
+            where = folder / ("plane" if is_whole else f"plane-{name}")
+            plane = running(where, schedules=is_whole, controls=is_whole, flags=flags, environment=trust)
+            planes[name] = enter(plane)
+            described.description.update(_description(name, planes[name]))
+        environment = {**ROOT_KEYS, "AWS_ENDPOINT_URL": stacks.url, **elsewhere}
+        of_more = {name: planes[name] for name in more}
+        standin = StandIn(folder, environment, account, clusters[cluster], planes[cluster], of_more)
         tag_network(standin.client("ec2"), {"karpenter.sh/discovery": cluster})
         account.seed_images("al2023@latest", VERSION, IMAGES_OF)
         enter(_profiles_known(standin.client("iam")))
@@ -112,9 +121,8 @@ def _authenticator(cluster: Cluster, sts: str) -> Iterator[HttpsServer]:
         yield server
 
 
-def _flags(folder: Path, authenticator: HttpsServer) -> tuple[str, ...]:
-    """What makes the API server ask the authenticator about tokens that it does not know itself."""
-    config = folder / "authenticator.kubeconfig"
+def _flags(config: Path, authenticator: HttpsServer) -> tuple[str, ...]:
+    """What makes the API server ask the authenticator about tokens that it does not know itself. ``config``: a file."""
     authority = base64.b64encode(authenticator.authority).decode()
     config.write_text(
         "apiVersion: v1\nkind: Config\n"

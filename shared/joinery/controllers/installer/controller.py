@@ -112,6 +112,7 @@ class InstallerController:
         if members.is_of_member(request):
             run.begin("Reading the register of members")
             present = run.gateways.register.get(request.cluster)
+            run.doing = ""
             members.refuse(request, home=self._cluster, version=self._version, present=present)
         # What the doors would not start with is refused before they get it.
         settings = in_force(request.properties.get("Settings", ""))
