@@ -84,3 +84,31 @@ def test_several_move_to_one_node_with_devices_for_all() -> None:
     """A new node of two devices in place of two with one each."""
     (command,) = _decide(1, 2).commands
     assert (len(command.pods), len(command.launches)) == (2, 1)
+
+
+def test_pods_share_what_is_free_on_the_nodes_that_stay() -> None:
+    """Six nodes of two devices with a pod each: three go, and no new one is bought for what the others have room."""
+    decision = _decide(2, 2, nodes=6)
+    assert [len(command.launches) for command in decision.commands] == [0, 0, 0]
+    assert len({placed.node for command in decision.commands for placed in command.existing}) == 3
+
+
+def test_a_node_whose_devices_are_only_looked_at_is_empty() -> None:
+    """A DaemonSet's claim for all of them takes none (kubernetes-sigs/cluster-autoscaler #119: the node stayed for
+    ever, as if they were all in use).
+    """
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])], types=(_TYPE,))
+    daemon = {"kind": "DaemonSet", "name": "monitor", "uid": "1", "apiVersion": "apps/v1", "controller": True}
+    cluster.machine(
+        "n0", [on("monitor", "n0", owner=daemon, resource_claims=[{"name": "all", "resourceClaimName": "m"}])]
+    )
+    got = {"request": "r", "driver": GPU, "pool": "n0", "device": "d0", "adminAccess": True}
+    status = {"allocation": {"devices": {"results": [got]}}, "reservedFor": [{"resource": "pods", "name": "monitor"}]}
+    cluster.more |= {
+        "resource_claims": (
+            msgspec.convert({"metadata": {"name": "m", "namespace": "default"}, "status": status}, ResourceClaim),
+        ),
+        "resource_slices": (msgspec.convert({"metadata": {"name": "n0"}, "spec": _slice(2, "n0")}, ResourceSlice),),
+    }
+    (command,) = decide(cluster.problem()).commands
+    assert (command.reason, command.launches) == ("Empty", ())
