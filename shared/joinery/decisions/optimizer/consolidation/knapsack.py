@@ -5,7 +5,10 @@ millions: after ``_STEPS`` of them what is known at the root is the answer, unle
 which takes as long for every bin.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 
@@ -73,15 +76,17 @@ def best_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: flo
     blend, taken = _scarcest(prices[items], sizes[items] / np.maximum(room, 1), most[items])
     order = np.argsort(-prices[items] / np.maximum(taken, 1e-12), kind="stable")
     items = items[order]
+    # Of a resource that all copies leave some of, nothing need be counted.
+    scarce = np.flatnonzero(most[items] @ sizes[items] > room)
     search = _Search(
         prices=prices[items].tolist(),
-        sizes=sizes[items].tolist(),
+        sizes=sizes[np.ix_(items, scarce)].tolist(),
         taken=taken[order].tolist(),
         most=most[items].tolist(),
         rules=_rules(together.among(items)),
         above=max(above, 0.0),
     )
-    value = search.run(room.tolist(), blend)
+    value = search.run(room[scarce].tolist(), blend)
     if search.best is None:
         return BestContent(value, None, search.is_done)
     counts = np.zeros(len(prices), dtype=np.int64)
@@ -178,6 +183,11 @@ class _Search:
     _steps: int = 0
     _left_out: float = 0.0
 
+    def __post_init__(self) -> None:
+        #: What all copies of the items before each one take of the blend, and what they are worth.
+        self._taken_before: list[float] = [0.0, *accumulate(map(mul, self.taken, self.most))]
+        self._worth_before: list[float] = [0.0, *accumulate(map(mul, self.prices, self.most))]
+
     def run(self, room: list[int], blend: float) -> float:
         """$/h that nothing in the room exceeds, or ``above``."""
         root = max(self.above, self._at_most(0, blend))
@@ -188,37 +198,43 @@ class _Search:
 
     def _at_most(self, item: int, blend: float) -> float:
         """What copies from this item on are worth at most in so much of the blend: fractions of the densest."""
-        worth = 0.0
-        for index in range(item, len(self.prices)):
-            taken = self.taken[index] * self.most[index]
-            if taken >= blend:
-                return worth + self.prices[index] * blend / self.taken[index] if self.taken[index] > 0 else worth
-            blend -= taken
-            worth += self.prices[index] * self.most[index]
-        return worth
+        until = self._taken_before[item] + blend
+        last = bisect_left(self._taken_before, until, item + 1) - 1
+        worth = self._worth_before[last] - self._worth_before[item]
+        if last == len(self.prices) or self.taken[last] <= 0:
+            return worth
+        return worth + self.prices[last] * (until - self._taken_before[last]) / self.taken[last]
 
     def _let_in(self, item: int, counts: list[int]) -> int:
         """How many copies there may be beside those of the items before it."""
         conflicting, limits = self.rules[item]
-        if any(counts[other] for other in conflicting):
+        most = self.most[item]
+        if conflicting and any(counts[other] for other in conflicting):
             return 0
-        left = (cap - sum(counts[other] for other in members) for members, cap in limits)
-        return max(0, min((self.most[item], *left)))
+        for members, cap in limits:
+            most = min(most, cap - sum(counts[other] for other in members))
+        return max(0, most)
 
     def _branch(self, item: int, room: list[int], blend: float, value: float, counts: list[int]) -> None:
-        if value > self.above:
-            self.above, self.best = value, counts.copy()
-        self._steps += 1
-        if self._steps > _STEPS:
-            return
-        most = value + self._at_most(item, blend)
-        if most <= self.above * (1 + _ENOUGH):
-            self._left_out = max(self._left_out, most)
-            return
-        sizes, each = self.sizes[item], self.taken[item]
-        fits = (left // size for left, size in zip(room, sizes, strict=True) if size > 0)
-        for count in range(min(self._let_in(item, counts), *fits), -1, -1):
-            counts[item] = count
-            left = [have - count * size for have, size in zip(room, sizes, strict=True)]
-            self._branch(item + 1, left, max(blend - count * each, 0.0), value + count * self.prices[item], counts)
-        counts[item] = 0
+        """The most copies of the item first; without any it goes on with the next one."""
+        while True:
+            if value > self.above:
+                self.above, self.best = value, counts.copy()
+            self._steps += 1
+            if self._steps > _STEPS:
+                return
+            most = value + self._at_most(item, blend)
+            if most <= self.above * (1 + _ENOUGH):
+                self._left_out = max(self._left_out, most)
+                return
+            sizes, each, price = self.sizes[item], self.taken[item], self.prices[item]
+            fitting = self._let_in(item, counts)
+            for have, size in zip(room, sizes, strict=True):
+                if size and have // size < fitting:
+                    fitting = have // size
+            for count in range(fitting, 0, -1):
+                counts[item] = count
+                left = [have - count * size for have, size in zip(room, sizes, strict=True)]
+                self._branch(item + 1, left, max(blend - count * each, 0.0), value + count * price, counts)
+            counts[item] = 0
+            item += 1
