@@ -173,6 +173,15 @@ def member_parameters(
     return parameters, [*changes(stored, given, settings)]
 
 
+def refuse_what_is_the_home_s(given: Mapping[str, str], home: str) -> None:
+    """Raise ``RefusedError`` where something is said of the shared part, and the home is not deployed."""
+    if shared := sorted(given.keys() & set(_OF_THE_HOME)):
+        raise RefusedError(
+            f"PARAMETERS: {', '.join(shared)}: that is said of the home, for all of its members: "
+            f"make deploy CLUSTER={home}"
+        )
+
+
 def refuse_another_release(home: str, stacks: Stacks, version: str) -> None:
     """Raise ``RefusedError`` where a member alone is deployed, and its home's code is of another release."""
     theirs = stacks.versions.get(home, "")

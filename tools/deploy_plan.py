@@ -19,6 +19,7 @@ from tools.deploy_many import (
     given_to_member,
     member_parameters,
     refuse_another_release,
+    refuse_what_is_the_home_s,
 )
 from tools.deploy_settings import RefusedError, changes, named, pairs_of, settings_of, written
 from tools.template import MEMBER, TEMPLATE, load
@@ -233,6 +234,7 @@ def planned_for(
         own = given_to_home(given, arrangement, is_named=arrangement.home in names)
         home = _checked(arrangement.home, looked.get(arrangement.home) or account(arrangement.home), own, TEMPLATE)
     else:
+        refuse_what_is_the_home_s(given, arrangement.home)
         refuse_another_release(arrangement.home, stacks, project_version())
     settings = pairs_of(home.parameters["Settings"] if home else stacks.settings[arrangement.home])
     return _with_members(Planned(home), arrangement, looked, given_to_member(given), settings)

@@ -120,6 +120,12 @@ def test_what_is_shared_is_said_of_the_home_alone() -> None:
     assert both.members["green"].template == MEMBER.name
 
 
+def test_what_is_shared_is_not_said_of_a_member_alone() -> None:
+    """It would be left out without a word."""
+    with pytest.raises(RefusedError, match="LogLevel: that is said of the home, .* make deploy CLUSTER=blue"):
+        planned("green", ACCOUNT, LogLevel="DEBUG")
+
+
 def test_a_new_member_has_its_home_s_key_boundary_and_path() -> None:
     """And none of its home's other settings."""
     home = {
