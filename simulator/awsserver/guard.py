@@ -37,18 +37,20 @@ def guarded(
     throttle: Throttle | None = None,
     *,
     assumed: Mapping[str, Iterable[Statement]] | None = None,
-) -> Iterator[None]:
+) -> Iterator[list[tuple[str, str]]]:
     """Guard EC2 inside the ``with``. ``role``: what the caller's policies say; none at all asks nobody for rights.
-    ``assumed``: the same of roles that callers have taken from STS, by their ARN.
+    ``assumed``: the same of roles that callers have taken from STS, by their ARN. Gives the operations that were asked
+    for, each with the ARN of the caller's role if it is one of those.
     """
     from moto.ec2.responses import EC2Response
 
     given = {"": tuple(role)} | {arn: tuple(statements) for arn, statements in (assumed or {}).items()}
+    asked: list[tuple[str, str]] = []
     with ExitStack() as stack:
         for method, operation in _OPERATIONS.items():
-            answered = _guarding(operation, given, throttle, getattr(EC2Response, method))
+            answered = _guarding(operation, given, throttle, getattr(EC2Response, method), asked)
             stack.enter_context(patch.object(EC2Response, method, answered))
-        yield
+        yield asked
 
 
 def _guarding(
@@ -56,15 +58,17 @@ def _guarding(
     roles: Mapping[str, tuple[Statement, ...]],
     throttle: Throttle | None,
     answer: Callable[[Any], Any],
+    asked: list[tuple[str, str]],
 ) -> Callable[[Any], Any]:
     def guard(response: Any) -> Any:
         from moto.ec2.exceptions import EC2ClientError
 
-        params = response._get_params()
+        params, caller = response._get_params(), _assumed_by(response)
+        asked.append((operation, caller))
         instances = len(params.get("InstanceIds", ())) if operation == "TerminateInstances" else 0
         if throttle and not throttle.lets(operation, instances):
             raise EC2ClientError(CODE, MESSAGE)
-        role = roles[_assumed_by(response)]
+        role = roles[caller]
         for needed in rights("ec2", operation, params, MotoHoldings()) if role else ():
             if not is_allowed(role, needed):
                 raise EC2ClientError("UnauthorizedOperation", _DENIED.format(needed.action, needed.resource))

@@ -131,6 +131,21 @@ def test_the_bucket_is_read_as_a_folder_is(run: Run, monkeypatch: pytest.MonkeyP
     assert [one.partition("/2026/08/24/")[0] for one in records] == ["s3://records/decisions"] * 2
 
 
+def test_a_member_of_a_stack_has_a_past_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records are below its name, and are not among those of the stack's own cluster."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        s3 = boto3.client("s3", region_name="us-east-1")
+        s3.create_bucket(Bucket="records")
+        for place, (key, document) in (("", _plan(MINUTE)), ("green/", _disruption(2 * MINUTE))):
+            below = key.replace("decisions/", f"decisions/{place}")
+            s3.put_object(Bucket="records", Key=below, Body=document)
+        own = run("history", "s3://records", "-o", "json")
+        green = run("history", "s3://records/decisions/green", "-o", "json")
+    places = [[one["record"].partition("/2026/")[0] for one in done.document["moments"]] for done in (own, green)]
+    assert places == [["s3://records/decisions"], ["s3://records/decisions/green"]]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "error"),
     [

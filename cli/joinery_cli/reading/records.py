@@ -29,6 +29,7 @@ BUCKET = "s3://"
 #: What the bucket calls a record (``joinery.gateways.memory.bucket.sealed``).
 _KEY = re.compile(r"(?P<day>\d{4}/\d\d/\d\d)/(?P<time>\d{6}\.\d+)-(?P<door>[a-z]+)-[0-9a-f]+\.json(\.gz)?$")
 _PREFIX = "decisions/"
+_WHOLE_KEY = re.compile(f"{_PREFIX}([0-9A-Za-z_-]+/)?{_KEY.pattern}")
 _MOMENT = "%Y/%m/%d/%H%M%S.%f"
 #: How many records of a bucket are read at once.
 _AT_A_TIME = 8
@@ -203,8 +204,8 @@ def record_files(place: str, last: timedelta | None, region: str) -> Iterator[tu
 def address(place: str, path: str) -> str:
     """Where the file of a record is for somebody else: in the bucket that it was read from."""
     bucket = place.removeprefix(BUCKET).partition("/")[0]
-    found = _KEY.search(path)
-    return f"{BUCKET}{bucket}/{_PREFIX}{found[0]}" if place.startswith(BUCKET) and found else path
+    found = _WHOLE_KEY.search(path)
+    return f"{BUCKET}{bucket}/{found[0]}" if place.startswith(BUCKET) and found else path
 
 
 def latest(names: Iterable[str], last: timedelta | None) -> list[str]:
@@ -220,6 +221,11 @@ def latest(names: Iterable[str], last: timedelta | None) -> list[str]:
 def _moment(name: str) -> str:
     found = _KEY.search(name)
     return f"{found['day']}/{found['time']}" if found else ""
+
+
+def _own_moment(key: str) -> str:
+    """The moment of a record of the stack's own cluster."""
+    return _moment(key) if _KEY.match(key.removeprefix(_PREFIX)) else ""
 
 
 def _below(place: Path) -> list[str]:
@@ -249,7 +255,8 @@ def _downloaded(place: str, last: timedelta | None, region: str, folder: Path) -
         with translated(f"listing s3://{bucket}/{prefix or _PREFIX}"):
             pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix or _PREFIX)
             keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
-        wanted = latest(filter(_moment, keys), last)
+        # Members of a stack have their records below their names.
+        wanted = latest(filter(_moment if prefix else _own_moment, keys), last)
         with working(f"reading s3://{bucket}") as said, ThreadPoolExecutor(_AT_A_TIME) as readers:
             files = []
             for file in readers.map(fetched, wanted):
