@@ -107,7 +107,7 @@ def _filtered(types: Sequence["InstanceType"], families: Sequence[str], min_cpu:
     there = sorted({kind.name.partition(".")[0] for kind in types})
     for family in families:
         if family not in there:
-            meant = meant_by(family, there)
+            meant = ", ".join(one for one in there if one.startswith(family)) or meant_by(family, there)
             raise ConfigurationError(
                 f"--family {family}: no instance type is of it" + (f"; is it {meant}?" if meant else "")
             )

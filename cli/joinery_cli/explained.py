@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.reason import Reason, Subject
 from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import some_of
 from joinery_cli.output.visible import visible
-from joinery_cli.view.figures import count, money
+from joinery_cli.view.figures import count, money, natural
 
 if TYPE_CHECKING:
     # Made for --explain alone.
@@ -63,7 +63,7 @@ def _suggested(name: str, waiting: Sequence[str]) -> str:
     close = get_close_matches(name, waiting, n=3) or [
         key for key in waiting if get_close_matches(name, [key.partition("/")[2]], n=1)
     ]
-    listed = begins or close or list(waiting)
+    listed = sorted(begins or close or waiting, key=natural)
     return f"; pending {'is' if len(listed) == 1 else 'are'} {some_of(listed)}"
 
 

@@ -6,6 +6,7 @@ the same. Files that cannot be used are refused with all that is
 wrong, because whoever has to mend them wants to hear of all of it at once.
 """
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ from joinery_cli.output.visible import line_of
 #: How many things that are wrong with files are printed.
 _MOST = 20
 _NAMED = 3
+#: How a problem begins that has a line.
+_PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+): ")
 #: How many doubts about the same subjects are printed: whoever wrote one list of thousands reads no thousands of lines.
 _MOST_DOUBTS = 10
 
@@ -119,11 +122,22 @@ def some_of(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
+def _in_order(problems: Sequence[str]) -> list[str]:
+    """File after file as they were read, and in each by line, as whoever mends them goes through it."""
+    places = [_PLACE.match(problem) for problem in problems]
+    first: dict[str, int] = {}
+    keys = []
+    for number, place in enumerate(places):
+        file = place["file"] if place else problems[number]
+        keys.append((first.setdefault(file, number), int(place["line"]) if place else 0, number))
+    return [problems[number] for _, _, number in sorted(keys)]
+
+
 class RefusedFilesError(ConfigurationError):
     """Everything that is wrong with the files. ``problems``, as texts: file, line, object and field of each."""
 
     def __init__(self, problems: Sequence[object]) -> None:
-        self._first = [str(problem) for problem in problems[:_MOST]]
+        self._first = _in_order([str(problem) for problem in problems[:_MOST]])
         self._more = len(problems) - len(self._first)
         super().__init__("; ".join(self._first))
 

@@ -9,8 +9,9 @@ from typing import Annotated, Optional
 
 import typer
 
-_WHICH = (
-    "A scenario file, or one of ours by its name: out-of-stock, slow-drain, spot-storm, story, surge. Default: story."
+WHICH = (
+    "A scenario file, or one of ours by its name: headroom, on-demand-share, out-of-stock, slow-drain, spot-storm, "
+    "story, surge. Default: story."
 )
 
 
@@ -20,7 +21,7 @@ class Output(StrEnum):
 
 
 def simulate(
-    scenario: Annotated[Optional[Path], typer.Argument(help=_WHICH)] = None,  # noqa: UP045
+    scenario: Annotated[Optional[Path], typer.Argument(help=WHICH)] = None,  # noqa: UP045
     seed: Annotated[Optional[int], typer.Option(help="Chance; the scenario's own without it.")] = None,  # noqa: UP045
     output: Annotated[Output, typer.Option("--output", "-o", help="What to print.")] = Output.TEXT,
     top: Annotated[

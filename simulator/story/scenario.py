@@ -141,8 +141,12 @@ def find(path: Path | None) -> Path | None:
     """A file as it is, or one of ours by its name: ``spot-storm``."""
     if path is None or path.exists():
         return path
-    ours = Path(str(resources.files("simulator"))) / "scenarios" / f"{path.name.removesuffix('.yaml')}.yaml"
-    return ours if ours.exists() else path
+    folder = Path(str(resources.files("simulator"))) / "scenarios"
+    ours = {file.stem: file for file in sorted(folder.glob("*.yaml"))}
+    found = ours.get(path.name.removesuffix(".yaml"))
+    if found is None and path.parent == Path():
+        raise ConfigurationError(f"{path}: no such file, nor is it one of ours: {', '.join(ours)}")
+    return found or path
 
 
 def load(path: Path | None = None) -> Scenario:

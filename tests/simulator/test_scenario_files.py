@@ -9,12 +9,21 @@ import yaml
 
 from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import RefusedFilesError
+from simulator.story.commands import WHICH
 from simulator.story.leaks import causes, leaks
 from simulator.story.scenario import duration, find, load
 from simulator.story.show import run
 from simulator.story.simulation import Simulation
 
 OURS = sorted((Path(__file__).parents[2] / "simulator" / "scenarios").glob("*.yaml"))
+
+
+def test_a_name_that_is_none_of_ours_is_told_which_there_are() -> None:
+    """Whoever mistypes it sees the list."""
+    names = ", ".join(path.stem for path in OURS)
+    with pytest.raises(ConfigurationError, match=f"spot-strom: no such file, nor is it one of ours: {names}"):
+        find(Path("spot-strom"))
+    assert f" {names}. " in WHICH
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)

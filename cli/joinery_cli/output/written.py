@@ -48,7 +48,12 @@ def _documents(command: NewCommand, record: CommandRecord, snapshot: Snapshot) -
 
 
 def _complete(claim: NodeClaim) -> Mapping[str, Any]:
-    return {"apiVersion": claim.api_version, "kind": claim.kind, **document(claim)}
+    """In a file a NodePool has no UID, and an API server takes no owner without one."""
+    written = document(claim)
+    owners = [owner for owner in written["metadata"].get("ownerReferences", ()) if owner.get("uid")]
+    metadata = {key: value for key, value in written["metadata"].items() if key != "ownerReferences"}
+    written["metadata"] = metadata | ({"ownerReferences": owners} if owners else {})
+    return {"apiVersion": claim.api_version, "kind": claim.kind, **written}
 
 
 def _change(version: str, kind: str, before: Any, after: Any) -> Mapping[str, Any]:

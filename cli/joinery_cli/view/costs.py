@@ -157,12 +157,17 @@ def _labels(node: Node) -> Mapping[str, str]:
     return {canonical(key): value for key, value in node.metadata.labels.items()}
 
 
+def capacity_type_of(labels: Mapping[str, str]) -> str:
+    """Karpenter's word for it, also of a node of a managed node group; empty where nothing says it."""
+    return labels.get(CAPACITY_TYPE) or labels.get(_EKS_CAPACITY_TYPE, "").lower().replace("_", "-")
+
+
 def node_price(node: Node, sold: Sold) -> float | None:
     """$/h of a node that there is; None where the catalogue does not sell its type there.
 
     What a reserved node costs is paid whether it is used or not, so it costs nothing here, as in a plan."""
     labels = _labels(node)
-    capacity_type = labels.get(CAPACITY_TYPE) or labels.get(_EKS_CAPACITY_TYPE, ON_DEMAND).lower().replace("_", "-")
+    capacity_type = capacity_type_of(labels) or ON_DEMAND
     offerings = sold.get(labels.get(INSTANCE_TYPE, ""), ())
     if capacity_type == RESERVED:
         return 0.0 if offerings else None

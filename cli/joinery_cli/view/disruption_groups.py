@@ -11,14 +11,14 @@ from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDeci
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Launch
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from joinery.objects.karpenter.labels import INSTANCE_TYPE, ZONE
 from joinery.objects.kubernetes.quantity import NOTHING, total
 from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
-from joinery_cli.view.costs import Sold, node_price
+from joinery_cli.view.costs import Sold, capacity_type_of, node_price
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, Route, StayingGroup
 from joinery_cli.view.figures import natural
 from joinery_cli.view.headroom import headroom_on
@@ -173,7 +173,7 @@ def _without_pods(node: NodeView, fates: Mapping[str, Fate], price: float | None
         node_pool=node.pool,
         instance_type=node.labels.get(INSTANCE_TYPE, ""),
         zone=node.labels.get(ZONE, ""),
-        capacity_type=node.labels.get(CAPACITY_TYPE, ""),
+        capacity_type=capacity_type_of(node.labels),
         price=price,
         filled=Filled(room=node.allocatable, before=total(map(requests_of, (*lasting, *node.in_transit))), parts=()),
         fate=fates.get(node.claim or node.name, Fate.STAYS),

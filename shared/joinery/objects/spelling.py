@@ -24,6 +24,8 @@ _LABELS: Mapping[str, Mapping[str, str]] = {
     domain: {one.rpartition("/")[2]: one for one in sorted(_ON_NODES) if one.rpartition("/")[0] == domain}
     for domain in sorted({one.rpartition("/")[0] for one in _ON_NODES - labels.ALIASES.keys()})
 }
+#: What Karpenter called it before v1.
+_RENAMED = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
 #: What others call the same thing, by label.
 _SYNONYMS: Mapping[str, Mapping[str, str]] = {
     labels.ARCH: {
@@ -37,6 +39,8 @@ _SYNONYMS: Mapping[str, Mapping[str, str]] = {
 def meant_by(key: str, known: Iterable[str]) -> str:
     """The name that was probably meant, or the empty string: ``topologykey``, ``node_selector``, ``limts``."""
     names = sorted(known)
+    if _RENAMED.get(key) in names:
+        return _RENAMED[key]
     longer = [name for name in names if len(key) >= _BEGINNING and name.startswith(key)]
     same = [name for name in names if _plain(name) == _plain(key)] or longer
     if len(same) == 1:

@@ -167,7 +167,12 @@ WORDS: list[tuple[Any, str, Any, str]] = [
     (POOL, "spec.weight", 500, "spec.weight: must be at most 100, is 500"),
     (POOL, "spec.replicas", -1, "spec.replicas: must be at least 0, is -1"),
     (POOL, "spec.limits", [1], "spec.limits: must be a map, is a list"),
-    (POOL, "spec.limits", {"cpu": "4 GB"}, f"spec.limits.cpu: '4 GB' is not a quantity: write {A_QUANTITY}"),
+    (
+        POOL,
+        "spec.limits",
+        {"cpu": "4 GB"},
+        f"spec.limits.cpu: '4 GB' is not a quantity (is it 4G?): write {A_QUANTITY}",
+    ),
     (POOL, "spec.limits", {"cpu": True}, f"spec.limits.cpu: must be {A_QUANTITY}, is true"),
     (
         POOL, "spec.disruption", {"consolidateAfter": 30},
@@ -218,7 +223,7 @@ WORDS: list[tuple[Any, str, Any, str]] = [
     ),
     (
         POD, RESOURCES, {"requests": {"memory": "512 Mi"}},
-        f"spec.containers[0].resources.requests.memory: '512 Mi' is not a quantity: write {A_QUANTITY}",
+        f"spec.containers[0].resources.requests.memory: '512 Mi' is not a quantity (is it 512Mi?): write {A_QUANTITY}",
     ),
     (POD, RESOURCES, {"limits": {"cpu": -1}}, "spec.containers[0].resources.limits.cpu: must not be negative"),
     (POD, RESOURCES, {"limits": {"cpu": True}}, f"spec.containers[0].resources.limits.cpu: must be {A_QUANTITY}, is "

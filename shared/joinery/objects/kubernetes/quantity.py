@@ -24,6 +24,8 @@ _FACTORS = {
 _GRAMMAR = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE])?)"
 )
+#: ``128Mb``, ``8 GiB``, ``1.5 Gi``.
+_ELSEWHERE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) *(?P<letter>[kmgtKMGT])(?P<binary>[iI])?[bB]?")
 #: Exact for anything that fits 63 bits. Finer amounts are rounded away from zero, so that a small one never becomes 0.
 _EXACT = Context(prec=60, rounding=ROUND_UP, Emin=-999_999, Emax=999_999, traps=[])
 _LONGEST = 400  # characters; Kubernetes writes twenty
@@ -47,11 +49,21 @@ def parse(text: str | int | float) -> Decimal:
     return _parse(str(text))
 
 
+def _meant(text: str) -> str:
+    """What was probably meant, as a question: units that others write with a B, or after a blank."""
+    spelt = _ELSEWHERE.fullmatch(text) if len(text) <= _LONGEST else None
+    if spelt is None:
+        return ""
+    letter = spelt["letter"].upper()
+    binary = "i" if spelt["binary"] else ""
+    return f" (is it {spelt['number']}{'k' if letter == 'K' and not binary else letter}{binary}?)"
+
+
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> Decimal:
     spelt = _GRAMMAR.fullmatch(text.strip(" ")) if len(text) <= _LONGEST else None
     if spelt is None:
-        raise ValueError(f"{text!r} is not a quantity")
+        raise ValueError(f"{text!r} is not a quantity{_meant(text)}")
     number = Decimal(spelt["number"])
     exponent = int(spelt["exponent"] or 0)
     factor = _FACTORS[spelt["suffix"] or ""]
