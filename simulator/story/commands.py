@@ -9,10 +9,8 @@ from typing import Annotated, Optional
 
 import typer
 
-WHICH = (
-    "A scenario file, or one of ours by its name: headroom, on-demand-share, out-of-stock, slow-drain, spot-storm, "
-    "story, surge. Default: story."
-)
+_OURS = ", ".join(sorted(file.stem for file in (Path(__file__).parents[1] / "scenarios").glob("*.yaml")))
+WHICH = f"A scenario file, or one of ours by its name: {_OURS}. Default: story."
 
 
 class Output(StrEnum):

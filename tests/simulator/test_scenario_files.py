@@ -23,7 +23,7 @@ def test_a_name_that_is_none_of_ours_is_told_which_there_are() -> None:
     names = ", ".join(path.stem for path in OURS)
     with pytest.raises(ConfigurationError, match=f"spot-strom: no such file, nor is it one of ours: {names}"):
         find(Path("spot-strom"))
-    assert f" {names}. " in WHICH
+    assert f" {names}." in WHICH
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
