@@ -122,13 +122,16 @@ class InMemoryUnavailableOfferings:
 
 @dataclass
 class InMemoryRegister:
-    """Implements ``Register``. ``reads``: the clusters that were asked for, in order."""
+    """Implements ``Register``. ``reads``: the clusters that were asked for, in order. ``failure``: what reads raise."""
 
     members: dict[str, Member] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
+    failure: Exception | None = None
 
     def get(self, cluster: str) -> Member | None:
         self.reads.append(cluster)
+        if self.failure is not None:
+            raise self.failure
         return self.members.get(cluster)
 
     def all(self) -> tuple[Member, ...]:

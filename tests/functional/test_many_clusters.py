@@ -128,6 +128,43 @@ def test_a_mode_that_was_changed_is_in_force_with_the_next_run(doors: Doors, hom
     assert len(green.cluster.node_claims) == 1
 
 
+def test_a_register_that_is_silent_has_the_bell_rung_again(doors: Doors, home: World, green: World) -> None:
+    """Nothing is done in a mode that nobody has confirmed."""
+    home.register.failure = UnavailableError("throttled")
+    assert result(doors.invoke("provisioning", bell("provisioning", "green")))["outcome"] == "rung again"
+    assert [bell.value for _, bell in green.doorbell.rings] == ["provisioning"]
+    assert not green.cluster.node_claims
+
+
+def test_a_setting_that_is_wrong_is_that_members_alone(doors: Doors, home: World, green: World) -> None:
+    """A person must act, and others are served meanwhile."""
+    home.cluster.add(builders.pod("pod", cpu="1"))
+    home.register.put(Member("green", ROLES, "MaxLaunches=many", "act"))
+    assert result(doors.invoke("provisioning", bell("provisioning", "green")))["outcome"] == "refused"
+    assert result(doors.invoke("provisioning", bell("provisioning", "simulated")))["launched"] == 1
+
+
+def test_settings_are_each_members_own(doors: Doors, home: World, green: World) -> None:
+    """What was chosen for one holds for no other."""
+    home.cluster.add(builders.pod("pod", cpu="1"))
+    home.register.put(Member("green", ROLES, "MaxLaunches=0", "act"))
+    doors.invoke("provisioning", bell("provisioning", "green"))
+    doors.invoke("provisioning", bell("provisioning", "simulated"))
+    assert (len(green.cloud.instances()), len(home.cloud.instances())) == (0, 1)
+
+
+def test_a_members_failure_is_in_its_own_metrics_and_sets_off_the_stacks_alarm(doors: Doors, green: World) -> None:
+    """The alarms are the stack's."""
+    breaks(green, "cluster.snapshot")
+    call = doors.invoke("provisioning", bell("provisioning", "green"))
+    measured = [json.loads(line) for line in call.log.splitlines() if "_aws" in line]
+    spaces = [
+        one["_aws"]["CloudWatchMetrics"][0]["Namespace"] for one in measured if "joinery_runs_failed_total" in one
+    ]
+    assert sorted(spaces) == ["Joinery/green", "Joinery/simulated"]
+    assert {json.loads(line).get("cluster") for line in call.log.splitlines() if "level" in line} == {"green"}
+
+
 def test_a_stack_without_members_looks_at_no_register(home: World, green: World) -> None:
     """And answers every bell for its own cluster, as ever."""
     home.cluster.add(builders.pod("pod", cpu="1"))

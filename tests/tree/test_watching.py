@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from joinery.decisions.metrics.definitions import DETAILED, MEASURES, Count
+from joinery.decisions.metrics.definitions import ALARMING, DETAILED, MEASURES, Count
 from joinery_cli.doctor.cost import bill, idle, total
 from tools import cost, grafana, metrics
 from tools.template import ROOT, load, of_type
@@ -260,3 +260,9 @@ def test_the_board_of_grafana_is_the_dashboard() -> None:
     for panel in panels.values():
         # Grafana knows a query by its refId.
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0
+
+
+def test_what_alarms_watch_of_members_is_counted_for_the_stack_too() -> None:
+    """Its alarms look at the namespace of its own cluster."""
+    own = [one for alarm in ALARMS.values() for one in watched(alarm) if one["Namespace"] == OWN]
+    assert {one["MetricName"] for one in own} == {count.value.name for count in ALARMING}
