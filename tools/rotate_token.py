@@ -34,12 +34,12 @@ def main() -> int:
     parser.add_argument("--region", required=True, help="where it is")
     asked = parser.parse_args()
     try:
-        return _rotated(boto3.session.Session(region_name=asked.region), asked.cluster)
+        return rotated(boto3.session.Session(region_name=asked.region), asked.cluster)
     except (BotoCoreError, ClientError) as error:
         sys.exit(f"make rotate-token: the stack of {asked.cluster} in {asked.region}: {error}")
 
 
-def _rotated(session: Any, cluster: str) -> int:
+def rotated(session: Any, cluster: str) -> int:
     """Step after step until the rotation has ended. Returns the exit status."""
     cloudformation = session.client("cloudformation")
     stacks = stacks_in(cloudformation)
