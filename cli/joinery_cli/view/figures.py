@@ -7,7 +7,7 @@ from datetime import timedelta
 from joinery.objects.kubernetes.quantity import Resources
 
 _GIB = 2**30
-_SMALL, _LARGE, _MANY = 0.1, 100, 1000
+_SMALL, _LARGE, _MANY, _LEAST = 0.1, 100, 1000, 0.001
 #: As AWS bills a month.
 _HOURS_A_MONTH = 730
 _MEASURED = ("cpu", "memory")
@@ -87,8 +87,10 @@ def listed(resources: Resources) -> str:
 
 
 def short(resource: str, value: int) -> str:
-    """An amount without digits that say nothing: ``0.25``, ``4``."""
+    """An amount without digits that say nothing: ``0.25``, ``4``; of next to nothing ``<0.001``."""
     scaled = value / _scale(resource)
+    if 0 < scaled < _LEAST:
+        return f"<{_LEAST}"
     return f"{scaled:.3g}" if scaled < _MANY else f"{scaled:,.0f}"
 
 

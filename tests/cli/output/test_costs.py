@@ -11,7 +11,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.snapshot.offerings import Offering
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.view.costs import Sold, costs
-from joinery_cli.view.figures import part
+from joinery_cli.view.figures import part, short
 from simulator.builders import EPOCH, node, pod
 from tests.cli.packings import LAUNCH
 
@@ -98,3 +98,8 @@ def test_subtotals_add_up_to_the_cost(asked: list[tuple[int, int, str]]) -> None
     seen = costs(_problem(*pods), _launch("default", *(one.key for one in pods)), SOLD)
     for subtotals in (seen.by_namespace, seen.by_node_pool, seen.by_capacity_type):
         assert sum(subtotals.values()) == pytest.approx(0.05)
+
+
+def test_next_to_nothing_is_said_so() -> None:
+    """8,192 bytes were 7.63e-06 GiB."""
+    assert (short("memory", 8192), short("cpu", 250)) == ("<0.001", "0.25")
