@@ -60,8 +60,10 @@ class Living:
 
     def tick(self) -> None:
         """What kubelets would have done by now: running instances register, pods start and end."""
+        claims = self.look().node_claims
+        # Asked last: an instance that has ended while the cluster was read must register no Node any more.
         running = self.instances("running")
-        for claim in self.look().node_claims:
+        for claim in claims:
             instance = instance_of(claim)
             if instance in running - self._booted:
                 self._booted.add(instance)
