@@ -169,6 +169,8 @@ class _Parser:
 
 
 def _literal(kind: str, word: str) -> _Node:
+    if "\\" in word:  # an escape, which would count as the characters that it is written with
+        raise ExpressionError(f"{word[:12]!r} is not understood")
     value: int | float | str = word[1:-1]
     if kind == INT:
         value = _checked(int(word, 0) if word.startswith("0x") else _decimal(word))

@@ -78,6 +78,8 @@ def test_an_expression_yields_a_whole_number(text: str, yields: int) -> None:
         "(" * 50 + "1" + ")" * 50,
         " + ".join(["1"] * 1000),
         "vcpus.",
+        r"size('\n')",
+        r"size(r'\n')",
         "9" * 5000,
         "1" + " " * 40_000 + "x",
         "1" + "// 1\n" * 10_000 + "x",
