@@ -628,6 +628,25 @@ def test_counters_may_be_in_a_slice_for_all_nodes() -> None:
     assert len(_why(_plan(_node("n1"), *objects, *said))) == 1
 
 
+@pytest.mark.parametrize("are_apart", [True, False], ids=["in a slice of their own", "beside the devices"])
+def test_counters_may_be_in_a_slice_that_says_of_each_device_whose_it_is(*, are_apart: bool) -> None:
+    """Where devices of one node alone take of them, whatever other nodes have in the slice."""
+    counters = {"slots": {"value": "1"}}
+    takes = [{"counterSet": "set", "counters": counters}]
+    mine = [{**one, "nodeName": "n1"} for one in _devices(2, consumesCounters=takes)]
+    of_pool = {
+        "driver": GPU,
+        "pool": {"name": "pool", "resourceSliceCount": 1 + are_apart},
+        "perDeviceNodeSelection": True,
+    }
+    sets = {"sharedCounters": [{"name": "set", "counters": counters}]}
+    listed = {**of_pool, "devices": [*mine, {"name": "other", "nodeName": "n2"}]}
+    slices = [listed, {**of_pool, **sets}] if are_apart else [{**listed, **sets}]
+    said = [_published(f"s{n}", msgspec.convert(one, ResourceSliceSpec)) for n, one in enumerate(slices)]
+    objects = [one for n in range(2) for one in (_claim(f"c{n}"), _pod(f"p{n}", f"c{n}"))]
+    assert len(_why(_plan(_node("n1"), *objects, *said))) == 1
+
+
 # --- what users reported of other autoscalers and of kube-scheduler ---
 
 

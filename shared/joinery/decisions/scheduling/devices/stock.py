@@ -225,7 +225,8 @@ def published(slices: Iterable[ResourceSlice]) -> Published:
     incomplete: dict[str, set[str]] = defaultdict(set)
     for current, is_whole in _pools(slices):
         parts = [part for one in sorted(current, key=lambda one: one.metadata.name) for part in _parts(one)]
-        is_usable = is_whole and not _is_wrong(parts)
+        counters = [one.spec for one in current if one.spec.shared_counters]
+        is_usable = is_whole and not _is_wrong(parts, counters)
         consuming = {owner for owner, spec in parts if any(device.consumes_counters for device in spec.devices)}
         for owner, spec in parts:
             if is_usable:
@@ -234,7 +235,7 @@ def published(slices: Iterable[ResourceSlice]) -> Published:
                 incomplete[owner].add(spec.driver)
         # What devices of several nodes share is not known of one of them: such devices are left out.
         if is_usable and len(consuming) == 1:
-            of_node[consuming.pop()] += [replace_fields(spec, devices=[]) for _, spec in parts if spec.shared_counters]
+            of_node[consuming.pop()] += [replace_fields(spec, devices=[]) for spec in counters]
     shared = stock_of(of_node.pop("", ()), frozenset(incomplete.pop("", ())))
     names = sorted(of_node.keys() | incomplete.keys())
     stocks = {name: stock_of(of_node[name], frozenset(incomplete[name])) for name in names}
@@ -246,17 +247,19 @@ def _parts(one: ResourceSlice) -> Iterator[tuple[str, ResourceSliceSpec]]:
     if not one.spec.per_device_node_selection:
         yield _node_of(one), one.spec
         return
-    for owner in dict.fromkeys(device.node_name for device in one.spec.devices):
-        devices = [device for device in one.spec.devices if device.node_name == owner]
+    by_owner: dict[str, list[DeviceSpec]] = defaultdict(list)
+    for device in one.spec.devices:
+        by_owner[device.node_name].append(device)
+    for owner, devices in by_owner.items():
         yield owner, replace_fields(one.spec, devices=devices)
 
 
-def _is_wrong(parts: Sequence[tuple[str, ResourceSliceSpec]]) -> bool:
+def _is_wrong(parts: Sequence[tuple[str, ResourceSliceSpec]], counters: Iterable[ResourceSliceSpec]) -> bool:
     """Whether a pool contradicts itself: two devices of a node, or two sets of counters, of one name; or a device that
     takes of counters that there are not.
     """
     names = [(owner, device.name) for owner, spec in parts for device in spec.devices]
-    sets = [(one.name, frozenset(one.counters)) for _, spec in parts for one in spec.shared_counters]
+    sets = [(one.name, frozenset(one.counters)) for spec in counters for one in spec.shared_counters]
     known = dict(sets)
     taken = (one for _, spec in parts for device in spec.devices for one in device.consumes_counters)
     return (
