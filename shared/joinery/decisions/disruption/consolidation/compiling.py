@@ -41,7 +41,7 @@ from joinery.decisions.scheduling.firstfit.new_nodes import is_open_to
 from joinery.decisions.scheduling.firstfit.pending import must_move
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
-from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns
+from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns, columns_for_bound
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for
 from joinery.decisions.scheduling.optimise.orders import Order, host_rules
 from joinery.decisions.scheduling.topology.groups import TopologyGroup
@@ -137,8 +137,10 @@ class _Compiler:
         self._items()
         sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
         sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
-        devices = self._devices()
-        sizes = np.hstack([sizes, devices.sizes([order.demand.pod_class.devices for order in self._orders])])
+        claimed = [order.demand.pod_class.devices for order in self._orders]
+        standing = (target.stock for target in self._inputs.targets)
+        devices = columns_for_bound(self._work.claims, claimed, self._work.pools, standing)
+        sizes = np.hstack([sizes, devices.sizes(claimed)])
         bin_types = bin_types_for(devices.widened(self._work.pools), sizes, list(self._uses()))
         coupled = [self._rules_over_domains(order.demand.pod_class) for order in self._orders]
         instance = self._instance(sizes, bin_types, devices)
@@ -236,15 +238,6 @@ class _Compiler:
         return self._item_of[key]
 
     # --- the arrays ---
-
-    def _devices(self) -> DeviceColumns:
-        """Devices as resources; not where claims may also have those of several nodes."""
-        claims, pools = self._work.claims, self._work.pools
-        claimed = [order.demand.pod_class.devices for order in self._orders]
-        if not any(claimed) or claims.published.shared.devices:
-            return DeviceColumns((), ())
-        stocks = [stock for pool in pools for stock in pool.market.stocks]
-        return DeviceColumns(claimed, [*stocks, *(target.stock for target in self._inputs.targets)], is_proof=True)
 
     def _instance(self, sizes: Ints, bin_types: BinTypes, devices: DeviceColumns) -> ConsolidationInstance:
         standing, items, targets = len(self._nodes), len(self._orders), self._inputs.targets

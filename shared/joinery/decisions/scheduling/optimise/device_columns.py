@@ -20,6 +20,7 @@ import numpy as np
 
 from joinery.decisions.optimizer.arrays import Ints
 from joinery.decisions.scheduling.devices.allocation import room
+from joinery.decisions.scheduling.devices.claims import Claims
 from joinery.decisions.scheduling.devices.needs import ALL, ClaimNeeds, Needs, Wanted
 from joinery.decisions.scheduling.devices.stock import CounterKey, Device, Stock, Taken
 from joinery.decisions.scheduling.firstfit.new_node import MOST_PODS
@@ -102,6 +103,18 @@ class DeviceColumns:
         if all(known[stock] <= count for stock, count in served.items()):
             return None
         return _Column(lambda other: int(book.asked(other) == asked), lambda stock, _: served.get(stock, 0))
+
+
+def columns_for_bound(
+    claims: Claims, needs: Sequence[Needs], pools: Iterable[Pool], standing: Iterable[Stock]
+) -> DeviceColumns:
+    """The columns for pods with these needs, on new nodes of the pools and on those with the stocks ``standing``. None
+    where claims may also have devices of several nodes, which they got before anything was packed.
+    """
+    if not any(needs) or claims.published.shared.devices:
+        return DeviceColumns((), ())
+    stocks = (stock for pool in pools for stock in pool.market.stocks)
+    return DeviceColumns(needs, [*stocks, *standing], is_proof=True)
 
 
 def _different(columns: Iterable[_Column], needs: Sequence[Needs], stocks: Sequence[Stock]) -> Iterator[_Column]:

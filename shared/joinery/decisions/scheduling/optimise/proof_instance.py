@@ -24,7 +24,7 @@ from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
-from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns
+from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns, columns_for_bound
 from joinery.decisions.scheduling.optimise.domain_rows import KEYS, Item, domain_rules, inside, items_of, rows_of
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for
 from joinery.decisions.scheduling.optimise.limited import limits_of
@@ -109,13 +109,9 @@ class ProofInstances:
 
     @cached_property
     def _devices(self) -> DeviceColumns:
-        """None where claims may also have devices of several nodes, which they got before anything was packed."""
-        claims, pools = self._work.claims, self._pools
         claimed = [demand.pod_class.devices for demand in self._demands]
-        if not any(claimed) or claims.published.shared.devices:
-            return DeviceColumns((), ())
-        stocks = [stock for pool in pools for stock in pool.market.stocks]
-        return DeviceColumns(claimed, [*stocks, *(node.stock for node in self._work.nodes)], is_proof=True)
+        standing = (node.stock for node in self._work.nodes)
+        return columns_for_bound(self._work.claims, claimed, self._pools, standing)
 
     def _uses(self, items: Sequence[Item]) -> list[PoolUse]:
         """How each item may use pools: as its demand may, in its own domains."""
