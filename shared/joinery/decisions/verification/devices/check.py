@@ -49,7 +49,7 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
         for kind in kinds if not why else ():
             slices = kind.slices if kind else cluster.slices_of(node)
             # Nodes of one type for the same claims are alike, unless devices of several nodes run out.
-            alike = kind is not None and not cluster.has_common, id(slices), tuple(id(ask.spec) for ask in asked)
+            alike = kind is not None and not cluster.common, id(slices), tuple(id(ask.spec) for ask in asked)
             if alike[0] and alike in served:
                 continue
             search = Search(cluster.classes, cluster.used, cluster.whole, slices, cluster.elsewhere(node))
@@ -102,26 +102,27 @@ class _Cluster:
             for user in users
         )
 
-    def _newest(self) -> list[tuple[str, ResourceSliceSpec]]:
-        """The slices that count, with the node that each is of; an empty name for those of several nodes."""
+    def _newest(self) -> Mapping[str, Sequence[ResourceSliceSpec]]:
+        """The slices that count, by the node that they are of; by an empty name those of several nodes."""
         slices = self._state.problem.snapshot.resource_slices
         pools: dict[tuple[str, str], list[ResourceSlice]] = {}
         for one in slices:
             pools.setdefault((one.spec.driver, one.spec.pool.name), []).append(one)
-        current: list[tuple[str, ResourceSliceSpec]] = []
+        current: dict[str, list[ResourceSliceSpec]] = {}
         for members in pools.values():
             last = max(one.spec.pool.generation for one in members)
             newest = [one for one in members if one.spec.pool.generation == last]
             listed = [(owner, one.spec, device) for one in newest for owner, device in _listed(one)]
             if len(newest) == newest[0].spec.pool.resource_slice_count and _agrees(newest, listed):
-                current += _by_owner(newest, listed)
+                for owner, spec in _by_owner(newest, listed):
+                    current.setdefault(owner, []).append(spec)
         return current
 
     def slices_of(self, node: FinalNode) -> Sequence[ResourceSliceSpec]:
         """What a node publishes, and before it is initialised what its instance type says that it will."""
         view = self._views.get(node.name)
         if view is None or view.is_initialized or not view.pool:
-            return [spec for owner, spec in self._current if owner == node.name]
+            return self._current.get(node.name, ())
         pool = self._state.pools.get(node.pool)
         kind = self._state.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
         return kind.slices if kind else ()
@@ -131,14 +132,14 @@ class _Cluster:
         return {view.name: view for view in self._state.problem.snapshot.views}
 
     @cached_property
-    def has_common(self) -> bool:
-        """Whether there are devices of several nodes."""
-        return any(not owner for owner, _ in self._current)
+    def common(self) -> Sequence[tuple[ResourceSliceSpec, Device]]:
+        """Devices of several nodes; those of few nodes come first."""
+        common = [(spec, device) for spec in self._current.get("", ()) for device in spec.devices]
+        return sorted(common, key=lambda one: (one[1].node_selector or one[0].node_selector) is None)
 
     def elsewhere(self, node: FinalNode) -> Iterator[tuple[ResourceSliceSpec, Device]]:
-        """Devices of several nodes that this one can use; those of few nodes come first."""
-        common = [(spec, device) for owner, spec in self._current if not owner for device in spec.devices]
-        for spec, device in sorted(common, key=lambda one: (one[1].node_selector or one[0].node_selector) is None):
+        """Devices of several nodes that this one can use."""
+        for spec, device in self.common:
             if _is_usable_on(node, device.node_selector or spec.node_selector):
                 yield spec, device
 
