@@ -1,4 +1,4 @@
-"""Which clusters ``make deploy`` is about, which of them is the home of the others, and what a member's stack is given.
+"""Which clusters ``make deploy`` is about, which of them is the home of the others, and what is said of which.
 
     CLUSTER=blue                     a stack of its own, or the member that it is already
     CLUSTER=blue,green               a home and a member
@@ -11,9 +11,7 @@ All of this is decided from what the account says; nothing here asks it.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from joinery.decisions.installation.requests import stack_name
-from joinery.objects.settings import SETTINGS
-from tools.deploy_settings import RefusedError, changes, pairs_of, settings_of, text_of, written
+from tools.deploy_settings import RefusedError, pairs_of, text_of
 
 #: What is said of the part that is shared, and so of the home alone.
 _OF_THE_HOME = (
@@ -71,8 +69,8 @@ def _pairs(stack: Mapping[str, object], name: str, key: str, value: str) -> dict
 
 @dataclass(frozen=True)
 class Arrangement:
-    """``home``: the cluster whose stack serves the others; empty where one stack is deployed by itself.
-    ``deploys_home``: whether its stack is deployed, too. ``members``: in the order in which they are deployed.
+    """``home``: the cluster whose stack serves the others, or the only one. ``members``: in the order in which they are
+    deployed; none where one stack is deployed by itself. ``deploys_home``: whether the home's stack is deployed, too.
     """
 
     home: str
@@ -154,23 +152,9 @@ def given_to_member(given: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def member_parameters(
-    name: str, home: str, stacks: Stacks, given: Mapping[str, str], home_settings: Mapping[str, str]
-) -> tuple[dict[str, str], list[str]]:
-    """The parameters of a member's stack, and what a person should know. ``home_settings``: as they will be.
-
-    Raises ``RefusedError``.
-    """
-    stored = pairs_of(stacks.settings.get(name, ""))
-    inherited = {key: home_settings[key] for key in _AS_THE_HOME if key in home_settings and key not in stored}
-    settings = settings_of({**inherited, **stored}, given)
-    parameters = {
-        "ClusterName": name,
-        "Home": stacks.names.get(home, stack_name(home)),
-        **{key: value for key, value in given.items() if key not in SETTINGS and key not in stored},
-        "Settings": written(settings),
-    }
-    return parameters, [*changes(stored, given, settings)]
+def as_the_home(home_settings: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """What a member has of its home's settings, unless it has its own. ``stored``: the member's."""
+    return {key: home_settings[key] for key in _AS_THE_HOME if key in home_settings and key not in stored}
 
 
 def refuse_what_is_the_home_s(given: Mapping[str, str], home: str) -> None:

@@ -4,7 +4,6 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from joinery.decisions.installation.objects import LEAST_KUBERNETES
@@ -14,10 +13,10 @@ from tools.deploy_many import (
     Arrangement,
     Stacks,
     arranged,
+    as_the_home,
     clusters_in,
     given_to_home,
     given_to_member,
-    member_parameters,
     refuse_another_release,
     refuse_what_is_the_home_s,
 )
@@ -59,17 +58,14 @@ def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
 
     Raises ``RefusedError``.
     """
-    stacks = account.stacks
-    stack = stacks.names.get(name, stack_name(name))
-    _refuse_a_stack_that_takes_no_update(stack, stacks.states.get(stack, ""))
-    stored = pairs_of(stacks.settings.get(name, ""))
+    stack, stored = _present(name, account.stacks)
     settings = settings_of(stored, given)
     _refuse_what_would_fail(name, account, given, settings)
     notes = [*changes(stored, given, settings)]
     if "WebhookConcurrency" not in named(given):
         wanted = int(SETTINGS["WebhookConcurrency"].default)
         has = stored.get("WebhookConcurrency", str(wanted))
-        reserved = int(has) if name in stacks.settings and has.isdecimal() else 0
+        reserved = int(has) if name in account.stacks.settings and has.isdecimal() else 0
         if account.concurrency + reserved - (reserved or wanted) < _UNRESERVED:
             settings["WebhookConcurrency"] = "0"
             notes.append(
@@ -79,25 +75,36 @@ def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
             )
         elif reserved not in (0, wanted):
             settings["WebhookConcurrency"] = str(reserved)
-    parameters = {
-        "ClusterName": name,
-        **{key: value for key, value in given.items() if key not in SETTINGS and key not in stored},
-        "Settings": written(settings),
-    }
     if stack != stack_name(name):
         notes.append(f"Cluster {name} is run by stack {stack}, which is updated.")
-    return Deployment(stack, parameters, notes)
+    return Deployment(stack, _parameters({"ClusterName": name}, stored, given, settings), notes)
 
 
 def plan_member(
     name: str, home: str, account: Account, given: Mapping[str, str], home_settings: Mapping[str, str]
 ) -> Deployment:
     """What is deployed for a member. ``home_settings``: its home's, as they will be. Raises ``RefusedError``."""
-    stack = account.stacks.names.get(name, stack_name(name))
-    _refuse_a_stack_that_takes_no_update(stack, account.stacks.states.get(stack, ""))
-    parameters, notes = member_parameters(name, home, account.stacks, given, home_settings)
-    _refuse_what_would_fail(name, account, given, pairs_of(parameters["Settings"]))
-    return Deployment(stack, parameters, notes, MEMBER.name)
+    stack, stored = _present(name, account.stacks)
+    settings = settings_of({**as_the_home(home_settings, stored), **stored}, given)
+    _refuse_what_would_fail(name, account, given, settings)
+    own = {"ClusterName": name, "Home": account.stacks.names.get(home, stack_name(home))}
+    notes = [*changes(stored, given, settings)]
+    return Deployment(stack, _parameters(own, stored, given, settings), notes, MEMBER.name)
+
+
+def _present(name: str, stacks: Stacks) -> tuple[str, dict[str, str]]:
+    """The name of a cluster's stack, and its settings. Raises ``RefusedError`` where the stack takes no update."""
+    stack = stacks.names.get(name, stack_name(name))
+    _refuse_a_stack_that_takes_no_update(stack, stacks.states.get(stack, ""))
+    return stack, pairs_of(stacks.settings.get(name, ""))
+
+
+def _parameters(
+    own: Mapping[str, str], stored: Mapping[str, str], given: Mapping[str, str], settings: Mapping[str, str]
+) -> dict[str, str]:
+    """What the stack is given. ``own``: what the command says of it, and no person."""
+    said = {key: value for key, value in given.items() if key not in SETTINGS and key not in stored}
+    return {**own, **said, "Settings": written(settings)}
 
 
 def _refuse_what_would_fail(name: str, account: Account, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
@@ -232,17 +239,14 @@ def planned_for(
     home = None
     if arrangement.deploys_home:
         own = given_to_home(given, arrangement, is_named=arrangement.home in names)
-        home = _checked(arrangement.home, looked.get(arrangement.home) or account(arrangement.home), own, TEMPLATE)
+        its_account = looked.get(arrangement.home) or account(arrangement.home)
+        refuse_unknown(own, load()["Parameters"], pairs_of(stacks.settings.get(arrangement.home, "")))
+        home = plan(arrangement.home, its_account, own)
     else:
         refuse_what_is_the_home_s(given, arrangement.home)
         refuse_another_release(arrangement.home, stacks, project_version())
     settings = pairs_of(home.parameters["Settings"] if home else stacks.settings[arrangement.home])
     return _with_members(Planned(home), arrangement, looked, given_to_member(given), settings)
-
-
-def _checked(name: str, account: Account, given: Mapping[str, str], template: Path) -> Deployment:
-    refuse_unknown(given, load(template)["Parameters"], pairs_of(account.stacks.settings.get(name, "")))
-    return plan(name, account, given)
 
 
 def _with_members(
@@ -252,11 +256,12 @@ def _with_members(
     given: Mapping[str, str],
     settings: Mapping[str, str],
 ) -> Planned:
+    known = load(MEMBER)["Parameters"] if arrangement.members else {}
     members, refused = {}, {}
     for name in arrangement.members:
         account = looked[name]
         try:
-            refuse_unknown(given, load(MEMBER)["Parameters"], pairs_of(account.stacks.settings.get(name, "")))
+            refuse_unknown(given, known, pairs_of(account.stacks.settings.get(name, "")))
             members[name] = plan_member(name, arrangement.home, account, given, settings)
         except RefusedError as error:
             if len(arrangement.members) == 1:
