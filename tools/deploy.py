@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -131,18 +132,39 @@ class Site:
     more: Sequence[str]
 
     def account(self, cluster: str) -> Account:
-        """What the account says. Raises ``RefusedError``."""
-        return looked_at(cluster, self.region)
+        """What the account says of a cluster, and of itself, which it is asked once. Raises ``RefusedError``."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            try:
+                described = self._eks.describe_cluster(name=cluster)["cluster"]
+            except self._eks.exceptions.ResourceNotFoundException:
+                described = None
+            return Account(cluster=described, concurrency=self._concurrency, stacks=self._stacks)
+        except (BotoCoreError, ClientError) as error:
+            raise RefusedError(f"AWS cannot be asked about {cluster} in {self.region}: {error}") from error
+
+    @cached_property
+    def _eks(self) -> Any:
+        return _session(self.region).client("eks")
+
+    @cached_property
+    def _concurrency(self) -> int:
+        limits = _session(self.region).client("lambda").get_account_settings()["AccountLimit"]
+        return int(limits["UnreservedConcurrentExecutions"])
+
+    @cached_property
+    def _stacks(self) -> Stacks:
+        return stacks_in(_session(self.region).client("cloudformation"))
 
     def tagged(self, key: str, value: str) -> list[str]:
         """The EKS clusters with a tag. Raises ``RefusedError``."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            eks = _session(self.region).client("eks")
-            pages = eks.get_paginator("list_clusters").paginate()
+            pages = self._eks.get_paginator("list_clusters").paginate()
             names = [name for page in pages for name in page["clusters"]]
-            described = {name: eks.describe_cluster(name=name)["cluster"] for name in names}
+            described = {name: self._eks.describe_cluster(name=name)["cluster"] for name in names}
         except (BotoCoreError, ClientError) as error:
             raise RefusedError(f"AWS cannot be asked about the clusters in {self.region}: {error}") from error
         return [name for name, cluster in described.items() if (cluster.get("tags") or {}).get(key) == value]
@@ -185,27 +207,6 @@ def _tell(planned: Deployment, stacks: Any) -> None:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}
     print(*left_by_hand(outputs, {**in_force(parameters.get("Settings", "")), **parameters}), sep="\n")
-
-
-def looked_at(cluster: str, region: str) -> Account:
-    """What the account says of itself and the cluster. Raises ``RefusedError`` if AWS is not to be asked."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        session = _session(region)
-        eks = session.client("eks")
-        try:
-            described = eks.describe_cluster(name=cluster)["cluster"]
-        except eks.exceptions.ResourceNotFoundException:
-            described = None
-        limits = session.client("lambda").get_account_settings()["AccountLimit"]
-        return Account(
-            cluster=described,
-            concurrency=int(limits["UnreservedConcurrentExecutions"]),
-            stacks=stacks_in(session.client("cloudformation")),
-        )
-    except (BotoCoreError, ClientError) as error:
-        raise RefusedError(f"AWS cannot be asked about {cluster} in {region}: {error}") from error
 
 
 def stacks_in(client: Any) -> Stacks:
