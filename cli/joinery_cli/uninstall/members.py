@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joinery.objects.errors import ConfigurationError, NotFoundError
-from joinery_cli.uninstall.place import Place
+from joinery_cli.uninstall.place import Place, parameters_of
 
 #: The parameter of a member's stack that names its home's, and the setting of a home's.
 HOME, MEMBERS = "Home", "Members=true"
@@ -30,16 +30,10 @@ def refuse_a_home(place: Place) -> None:
 
 
 def _members(place: Place) -> Iterator[str]:
-    token: dict[str, str] = {}
-    while True:
-        page = place.aws.ask("cloudformation", "describe_stacks", **token)
-        for stack in page["Stacks"]:
-            given = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", ())}
-            if given.get(HOME) == place.stack and not stack["StackStatus"].startswith("DELETE_COMPLETE"):
-                yield given.get("ClusterName", "")
-        if "NextToken" not in page:
-            return
-        token = {"NextToken": page["NextToken"]}
+    for stack in place.aws.ask("cloudformation", "describe_stacks")["Stacks"]:
+        given = parameters_of(stack)
+        if given.get(HOME) == place.stack and stack["StackStatus"] != "DELETE_COMPLETE":
+            yield given.get("ClusterName", "")
 
 
 def switch_off(place: Place, doors: tuple[str, ...]) -> str:

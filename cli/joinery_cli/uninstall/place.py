@@ -67,8 +67,7 @@ class Place:
         stack = self.stack_id()
         if not stack:
             return {}
-        given = self.described(stack).get("Parameters", ())
-        return {one["ParameterKey"]: one.get("ParameterValue", "") for one in given}
+        return parameters_of(self.described(stack))
 
     def described(self, stack: str) -> Mapping[str, Any]:
         """What CloudFormation says of a stack. ``stack``: its ARN, by which one that is deleted is described too."""
@@ -82,6 +81,11 @@ class Place:
         listed = self.aws.ask("cloudformation", "list_stacks", StackStatusFilter=list(wanted))["StackSummaries"]
         ids = [one["StackId"] for one in listed if one["StackName"] == self.stack]
         return str(ids[0]) if ids else ""
+
+
+def parameters_of(described: Mapping[str, Any]) -> Mapping[str, str]:
+    """The parameters of a stack, of what CloudFormation says of it."""
+    return {one["ParameterKey"]: one.get("ParameterValue", "") for one in described.get("Parameters", ())}
 
 
 #: Every status of a stack that is there (CloudFormation API StackSummary).
