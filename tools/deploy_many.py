@@ -11,7 +11,8 @@ All of this is decided from what the account says; nothing here asks it.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tools.deploy_settings import RefusedError, pairs_of, text_of
+from joinery.objects.stack_settings import pairs_of
+from tools.deploy_settings import RefusedError, text_of
 
 #: What is said of the part that is shared, and so of the home alone.
 _OF_THE_HOME = (

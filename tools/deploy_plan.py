@@ -9,6 +9,7 @@ from typing import Any
 from joinery.decisions.installation.objects import LEAST_KUBERNETES
 from joinery.decisions.installation.requests import stack_name
 from joinery.objects.settings import SETTINGS, nearest
+from joinery.objects.stack_settings import pairs_of, written
 from tools.deploy_many import (
     Arrangement,
     Stacks,
@@ -20,7 +21,7 @@ from tools.deploy_many import (
     refuse_another_release,
     refuse_what_is_the_home_s,
 )
-from tools.deploy_settings import RefusedError, changes, named, pairs_of, settings_of, written
+from tools.deploy_settings import RefusedError, changes, named, settings_of
 from tools.template import MEMBER, TEMPLATE, load
 from tools.version import project_version
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.settings import SETTINGS, SWITCHES, chosen, in_force
+from joinery.objects.stack_settings import written
 
 #: What is overwritten once must not be overwritten from then on; what is reserved depends on the quota (``deploy``).
 _NOT_KEPT = ("ForceConflicts", "WebhookConcurrency")
@@ -27,17 +28,6 @@ def text_of(parameters: Mapping[str, str]) -> str:
     settings = {name: parameters.get(name) or setting.default for name, setting in SETTINGS.items()}
     settings["SwitchedOff"] = ",".join(door for door in SWITCHES if parameters.get(f"{door.title()}Enabled") == "false")
     return written({name: value for name, value in settings.items() if value != SETTINGS[name].default})
-
-
-def written(settings: Mapping[str, str]) -> str:
-    """The parameter Settings that says this."""
-    return "; ".join(f"{name}={value}" for name, value in settings.items())
-
-
-def pairs_of(text: str) -> dict[str, str]:
-    """What a stack's parameter Settings says, by name, whether this release takes it or not."""
-    parts = (part.strip().partition("=") for part in text.split(";"))
-    return {name: value for name, _, value in parts if name}
 
 
 def named(given: Mapping[str, str]) -> dict[str, str]:

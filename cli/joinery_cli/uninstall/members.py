@@ -4,10 +4,10 @@ A member has no queues that could be let go. What is to end for it is switched o
 functions read at the start of each run.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.stack_settings import pairs_of, written
 from joinery_cli.uninstall.place import Place, parameters_of
 
 #: The parameter of a member's stack that names its home's, and the setting of a home's.
@@ -51,17 +51,16 @@ def switch_off(place: Place, doors: tuple[str, ...]) -> str:
         place.aws.ask(
             "dynamodb", "update_item", **named, Key=key,
             UpdateExpression="SET settings = :settings", ConditionExpression="attribute_exists(pk)",
-            ExpressionAttributeValues={":settings": {"S": _without(item, doors)}},
+            ExpressionAttributeValues={":settings": {"S": _without(item.get("settings", {}).get("S", ""), doors)}},
         )  # fmt: skip
     except NotFoundError:
         return "its home serves it no more"
     return f"its home no longer does {', '.join(doors)} for it"
 
 
-def _without(item: Mapping[str, Any], doors: tuple[str, ...]) -> str:
-    """The member's settings with these functions switched off, besides those that are off already."""
-    parts = [part.strip() for part in item.get("settings", {}).get("S", "").split(";") if part.strip()]
-    off = [part.partition("=")[2] for part in parts if part.partition("=")[0] == _SETTING]
-    names = dict.fromkeys([*(name.strip() for one in off for name in one.split(",")), *doors])
-    kept = [part for part in parts if part.partition("=")[0] != _SETTING]
-    return "; ".join([*kept, f"{_SETTING}={','.join(filter(None, names))}"])
+def _without(text: str, doors: tuple[str, ...]) -> str:
+    """A member's settings with these functions switched off, besides those that are off already."""
+    settings = pairs_of(text)
+    off = (name.strip() for name in settings.get(_SETTING, "").split(","))
+    names = dict.fromkeys([*filter(None, off), *doors])
+    return written({**settings, _SETTING: ",".join(names)})

@@ -122,3 +122,14 @@ BY_THE_TEMPLATE: Mapping[str, Setting] = {
         meaning="Whether there is a CloudWatch dashboard, for 3 dollars a month from the account's fourth on.",
     ),
 }  # fmt: skip
+
+
+def pairs_of(text: str) -> dict[str, str]:
+    """What a stack's parameter ``Settings`` says, by name, whether this release takes it or not."""
+    parts = (part.strip().partition("=") for part in text.split(";"))
+    return {name: value for name, _, value in parts if name}
+
+
+def written(settings: Mapping[str, str]) -> str:
+    """The parameter ``Settings`` that says this."""
+    return "; ".join(f"{name}={value}" for name, value in settings.items())
