@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from joinery import __version__
 from joinery.decisions.installation.objects import MARKED, stack_of
+from joinery.gateways.memory.register import key_of
 from joinery.objects.errors import NotFoundError
 from joinery.objects.karpenter.labels import VERSION
 from joinery.objects.kubernetes.references import reference
@@ -106,8 +107,7 @@ def member(site: Site) -> Iterator[Finding]:
     if (theirs := home.outputs.get("Version", "")) != installed:
         remedy = f"make deploy CLUSTER={home.parameters.get('ClusterName', '')},{site.cluster}"
         yield warn("member", f"its home, {home.stack}, is {theirs}, and this stack is {installed}", remedy)
-    key = {"pk": {"S": f"cluster#{site.cluster}"}}
-    answer = site.aws.ask("dynamodb", "get_item", TableName=home.resources["Table"], Key=key)
+    answer = site.aws.ask("dynamodb", "get_item", TableName=home.resources["Table"], Key=key_of(site.cluster))
     if "Item" not in answer:
         yield fail("member", f"{home.stack} does not know this cluster, and serves it not", "deploy again")
         return

@@ -6,6 +6,7 @@ functions read at the start of each run.
 
 from collections.abc import Iterator
 
+from joinery.gateways.memory.register import key_of
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.stack_settings import pairs_of, written
 from joinery_cli.uninstall.place import Place, parameters_of
@@ -42,14 +43,13 @@ def switch_off(place: Place, doors: tuple[str, ...]) -> str:
     if not home:
         return ""
     described = place.aws.ask("cloudformation", "describe_stack_resource", StackName=home, LogicalResourceId="Table")
-    named = {"TableName": described["StackResourceDetail"]["PhysicalResourceId"]}
-    key = {"pk": {"S": f"cluster#{place.cluster}"}}
-    item = place.aws.ask("dynamodb", "get_item", **named, Key=key, ConsistentRead=True).get("Item")
+    its_item = {"TableName": described["StackResourceDetail"]["PhysicalResourceId"], "Key": key_of(place.cluster)}
+    item = place.aws.ask("dynamodb", "get_item", **its_item, ConsistentRead=True).get("Item")
     if item is None:
         return "its home serves it no more"
     try:
         place.aws.ask(
-            "dynamodb", "update_item", **named, Key=key,
+            "dynamodb", "update_item", **its_item,
             UpdateExpression="SET settings = :settings", ConditionExpression="attribute_exists(pk)",
             ExpressionAttributeValues={":settings": {"S": _without(item.get("settings", {}).get("S", ""), doors)}},
         )  # fmt: skip

@@ -58,7 +58,7 @@ class DynamoRegister:
         self._asking = Lock()
 
     def get(self, cluster: str) -> Member | None:
-        answer = self._call("GetItem", Key=_key(cluster), ConsistentRead=True)
+        answer = self._call("GetItem", Key=key_of(cluster), ConsistentRead=True)
         return _member(answer["Item"]) if "Item" in answer else None
 
     def all(self) -> tuple[Member, ...]:
@@ -67,10 +67,10 @@ class DynamoRegister:
     def put(self, member: Member) -> None:
         texts = {**asdict(member), "roles": json.dumps(dict(member.roles), sort_keys=True)}
         del texts["cluster"]
-        self._call("PutItem", Item=_key(member.cluster) | {name: {"S": text} for name, text in texts.items()})
+        self._call("PutItem", Item=key_of(member.cluster) | {name: {"S": text} for name, text in texts.items()})
 
     def remove(self, cluster: str) -> None:
-        self._call("DeleteItem", Key=_key(cluster))
+        self._call("DeleteItem", Key=key_of(cluster))
 
     def _all(self) -> Iterator[Member]:
         asked: dict[str, Any] = {
@@ -135,7 +135,8 @@ class KnownMembers:
             self._log(str(error))
 
 
-def _key(cluster: str) -> dict[str, Any]:
+def key_of(cluster: str) -> dict[str, Any]:
+    """The key of a member's item, as DynamoDB takes it."""
     return {"pk": {"S": f"{_PREFIX}{cluster}"}}
 
 
