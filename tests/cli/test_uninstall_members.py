@@ -6,6 +6,7 @@ import pytest
 
 from joinery.decisions.installation.objects import LEASE, MARKED, WEBHOOK
 from joinery.decisions.installation.removal import Nodes
+from joinery.gateways.aws import error
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.settings import in_force
 from joinery_cli.uninstall.nodes import say_what_becomes_of_nodes, stop_buying, stop_everything
@@ -107,6 +108,16 @@ def test_a_member_that_is_registered_no_more_is_left_at_once(cluster: InMemoryOb
     account = MemberAccount()
     account.settings = None
     assert stop_buying(place_of(account, cluster)) == "its home serves it no more"
+
+
+def test_a_member_whose_registration_ends_meanwhile_is_left_at_once(cluster: InMemoryObjects) -> None:
+    """Whoever else deletes its stack has the installer remove the item, between two calls of ours."""
+
+    class Removed(MemberAccount):
+        def _update_item(self, ExpressionAttributeValues: Any, **_: Any) -> Any:  # noqa: N803
+            raise error("ConditionalCheckFailedException", "The conditional request failed", doing="UpdateItem")
+
+    assert stop_buying(place_of(Removed(), cluster)) == "its home serves it no more"
 
 
 @pytest.mark.parametrize("nodes", Nodes)

@@ -7,13 +7,15 @@ functions read at the start of each run.
 from collections.abc import Iterator
 
 from joinery.gateways.memory.register import key_of
-from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.stack_settings import pairs_of, written
 from joinery_cli.uninstall.place import Place, parameters_of
 
 #: The parameter of a member's stack that names its home's, and the setting of a home's.
 HOME, MEMBERS = "Home", "Members=true"
 _SETTING = "SwitchedOff"
+#: Between reading the item and writing it (DynamoDB API UpdateItem).
+_WAS_REMOVED = "ConditionalCheckFailedException"
 
 
 def refuse_a_home(place: Place) -> None:
@@ -53,8 +55,10 @@ def switch_off(place: Place, doors: tuple[str, ...]) -> str:
             UpdateExpression="SET settings = :settings", ConditionExpression="attribute_exists(pk)",
             ExpressionAttributeValues={":settings": {"S": _without(item.get("settings", {}).get("S", ""), doors)}},
         )  # fmt: skip
-    except NotFoundError:
-        return "its home serves it no more"
+    except JoineryError as error:
+        if error.code == _WAS_REMOVED:
+            return "its home serves it no more"
+        raise
     return f"its home no longer does {', '.join(doors)} for it"
 
 
