@@ -44,20 +44,20 @@ def _of_config_map(source: str, document: Mapping[str, Any]) -> Mapping[str, Any
     """The configuration that a ConfigMap holds; any other document as it is."""
     if document.get("kind") != "ConfigMap":
         return document
-    held = [
+    found = [
         (key, msgspec.json.decode(one))
         for key, text in checked_map(f"{source}: data", document.get("data", {})).items()
         if isinstance(text, str) and _KIND in text
         for _, one in split(f"{source}: data.{key}", text.encode())
     ]
-    if len(held) != 1:
-        raise ConfigurationError(f"{source}: must hold one {_KIND}, not {len(held):,}")
-    return checked_map(f"{source}: data.{held[0][0]}", held[0][1])
+    if len(found) != 1:
+        raise ConfigurationError(f"{source}: must hold one {_KIND}, not {len(found):,}")
+    return checked_map(f"{source}: data.{found[0][0]}", found[0][1])
 
 
 def _of_karpenter(source: str, document: Mapping[str, Any]) -> Iterator[DefaultSpread]:
     args = checked_map(f"{source}: {_KARPENTER}", document[_KARPENTER])
-    yield from _listed(f"{source}: {_KARPENTER}", args, "")
+    yield from _listed(f"{source}: {_KARPENTER}", {"defaultingType": "List", **args}, "")
 
 
 def _of_profiles(source: str, document: Mapping[str, Any]) -> Iterator[DefaultSpread]:
@@ -76,7 +76,7 @@ def _of_profiles(source: str, document: Mapping[str, Any]) -> Iterator[DefaultSp
 
 
 def _listed(field: str, args: Mapping[str, Any], scheduler: str) -> Iterator[DefaultSpread]:
-    kind = args.get("defaultingType", "List" if _KARPENTER in field else "System")
+    kind = args.get("defaultingType", "System")
     if kind not in ("List", "System"):
         raise ConfigurationError(f"{field}.defaultingType: {one_of(['List', 'System'], kind)}")
     constraints = _list(f"{field}.defaultConstraints", args.get("defaultConstraints"))

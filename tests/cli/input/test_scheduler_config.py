@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from joinery.objects.default_spread import DefaultSpread
+from joinery.objects.errors import ConfigurationError
 from joinery_cli.reading.scheduler_config import read_default_spreads
 from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write
@@ -107,6 +108,14 @@ def test_karpenter_s_document_is_for_all_schedulers(write: Write) -> None:
     """That of its SCHEDULER_CONFIG."""
     document = {"podTopologySpread": {"defaultConstraints": [SPREAD]}}
     assert read_default_spreads(write("a.json", document)) == (DefaultSpread(ZONE, 1),)
+
+
+def test_what_a_file_is_called_says_nothing_of_its_content(write: Write) -> None:
+    """A scheduler's own constraints count with ``defaultingType: List`` alone, also in a file of Karpenter's word."""
+    document = _config(SPREAD, defaultingType="System")
+    del document["profiles"][1]["pluginConfig"][1]["args"]["defaultingType"]
+    with pytest.raises(ConfigurationError, match="must be empty without defaultingType: List"):
+        read_default_spreads(write("podTopologySpread.json", document))
 
 
 @pytest.mark.parametrize(
