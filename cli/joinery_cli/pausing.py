@@ -5,7 +5,7 @@ It is an annotation of its own (``objects.karpenter.pause``), so that a schedule
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,7 +59,7 @@ def meant(
     """
     from joinery.objects.kubernetes.references import Reference
 
-    pools = _pools(objects)
+    pools = [*_pools(objects)]
     there = {pool.name: pool for pool in reversed(pools)}
     named = pools if everything else [there.get(name, Reference("NodePool", name)) for name in names]
     found = [*named, *(Reference("Namespace", name) for name in namespaces)]
@@ -71,33 +71,34 @@ def meant(
     return found
 
 
-def _pools(objects: "Objects") -> "Sequence[Reference]":
-    """All that nodes are bought for, each once: an API server that has v1 has the same objects in v1beta1."""
+def _pools(objects: "Objects") -> "Mapping[Reference, Mapping[str, str]]":
+    """The annotations of all that nodes are bought for, each once: an API server that has v1 has the same objects in
+    v1beta1.
+    """
     from joinery.objects.kubernetes.references import Reference
 
     of_kinds = [objects.labelled("NodePool") or objects.labelled("NodePool.v1beta1"), objects.labelled("Provisioner")]
-    return [Reference(one["kind"], one["metadata"]["name"]) for listed in of_kinds for one in listed]
+    return {Reference(one["kind"], one["metadata"]["name"]): _annotations(one) for listed in of_kinds for one in listed}
 
 
 def paused(objects: "Objects", where: "Reference") -> str:
-    """Write that it is paused, if nobody has; what a person hears."""
+    """Write that it is paused, if nobody has. Returns the line for the person."""
     from joinery.objects.karpenter.labels import PAUSED
 
-    if _annotations(objects, where).get(PAUSED) == "true":
+    if _annotations(objects.read(where)).get(PAUSED) == "true":
         return f"{where}: is paused already, until joinery resume"
     objects.patch(where, {"metadata": {"annotations": {PAUSED: "true"}}})
     return f"{where}: paused until joinery resume"
 
 
 def resumed(objects: "Objects", where: "Reference", now: datetime) -> str:
-    """Write that it runs again; what a person hears. Where a schedule does not pause it now, nothing has to be said any
-    more; where nothing does, nothing is written.
+    """Write that it runs again. Returns the line for the person. Where a schedule does not pause it now, nothing has to
+    be said any more; where nothing does, nothing is written.
     """
     from joinery.objects.karpenter.labels import PAUSED
     from joinery.objects.karpenter.pause import pause_by
 
-    annotations = _annotations(objects, where)
-    of_pools = [_annotations(objects, pool) for pool in _pools(objects)]
+    annotations, of_pools = _annotations(objects.read(where)), _pools(objects).values()
     by_schedule = pause_by({key: value for key, value in annotations.items() if key != PAUSED}, of_pools, "", now)
     if pause_by(annotations, of_pools, "", now) is None:
         return f"{where}: runs already"
@@ -106,9 +107,8 @@ def resumed(objects: "Objects", where: "Reference", now: datetime) -> str:
     return f"{where}: runs again" + ("; a schedule counts from its next window on" if by_schedule else "")
 
 
-def _annotations(objects: "Objects", where: "Reference") -> Mapping[str, str]:
-    stored = objects.read(where) or {}
-    annotations: Mapping[str, str] = stored.get("metadata", {}).get("annotations") or {}
+def _annotations(stored: Mapping[str, Any] | None) -> Mapping[str, str]:
+    annotations: Mapping[str, str] = (stored or {}).get("metadata", {}).get("annotations") or {}
     return annotations
 
 
