@@ -19,6 +19,7 @@ from joinery_cli.regions import cluster_region, cluster_zones, is_region, zone_i
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
+    from joinery.gateways.kubernetes.transport import Transport
     from joinery.gateways.memory.s3 import S3Store
     from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
     from joinery.objects.default_spread import DefaultSpreads
@@ -166,38 +167,47 @@ def live_snapshot(now: datetime, spreads: "DefaultSpreads" = ()) -> "Snapshot":
         except JoineryError:
             # Whoever tries again does so with a connection, and an idea of the cluster, of its own.
             _cluster.cache_clear()
+            _transport.cache_clear()
             raise
 
 
 def live_buffer_sources(buffers: Sequence["CapacityBuffer"]) -> "BufferSources":
     """What buffers of that cluster refer to. Raises as ``live_snapshot``."""
+    from joinery.gateways.kubernetes.buffers import buffer_sources
     from joinery_cli.advice import reading_cluster
 
     with reading_cluster():
-        return _cluster().buffer_sources(buffers)
+        return buffer_sources(_transport(), buffers)
 
 
 def live_templates(names: Sequence[str]) -> "Mapping[str, Shape]":
     """What the pods of PodTemplates of that cluster look like. Raises as ``live_snapshot``."""
+    from joinery.gateways.kubernetes.buffers import pod_templates
     from joinery_cli.advice import reading_cluster
 
     with reading_cluster():
-        return _cluster().pod_templates(names)
+        return pod_templates(_transport(), names)
 
 
-@lru_cache(maxsize=2)  # one that reads snapshots, and one that is asked for what buffers name
-def _cluster(spreads: "DefaultSpreads" = ()) -> "KubernetesCluster":
+@lru_cache(maxsize=1)
+def _cluster(spreads: "DefaultSpreads") -> "KubernetesCluster":
     from joinery.gateways.ec2.offline import NODE_CLASS
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
-    from joinery.gateways.kubernetes.auth import from_kubeconfig
     from joinery.gateways.kubernetes.legacy import LegacyApis
-    from joinery.gateways.kubernetes.transport import Transport
 
-    transport = Transport(from_kubeconfig())
+    transport = _transport()
     legacy = LegacyApis(transport, NODE_CLASS, needs_v1=False)
     return KubernetesCluster(
         transport, now=lambda: moment(None), node_class=NODE_CLASS, legacy=legacy, default_spreads=spreads
     )
+
+
+@lru_cache(maxsize=1)
+def _transport() -> "Transport":
+    from joinery.gateways.kubernetes.auth import from_kubeconfig
+    from joinery.gateways.kubernetes.transport import Transport
+
+    return Transport(from_kubeconfig())
 
 
 def live_catalog(region: str = "") -> "Catalog":
