@@ -50,7 +50,7 @@ def tracked(state: ClusterState, claim: NodeClaim, node: Node | None) -> NodeCla
         return claim
     # Whoever looks for the first time has seen nothing happen: another controller's moment counts on.
     moment = at if seen is None else now.replace(microsecond=0)
-    condition = true(PODS_SEEN, observed(claim, now)).model_copy(update={"reason": "PodsSeen", "message": current})
+    condition = true(PODS_SEEN, observed(claim, now), current, reason="PodsSeen")
     return with_condition(with_status(claim, last_pod_event_time=moment), condition)
 
 

@@ -14,4 +14,4 @@ def with_pause(conditions: list[Condition], pause: Pause | None, at: Observation
         return drop(conditions, PAUSED_CONDITION)
     reason = "Scheduled" if pause.until else "ByHand"
     text = f"nothing is bought for it, and its nodes go: it is {pause.in_words}"
-    return put(conditions, true(PAUSED_CONDITION, at).model_copy(update={"reason": reason, "message": text}))
+    return put(conditions, true(PAUSED_CONDITION, at, text, reason=reason))

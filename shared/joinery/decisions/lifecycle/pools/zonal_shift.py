@@ -34,8 +34,7 @@ def with_shift(
     if not away:
         return drop(conditions, SHIFTED)
     text = f"nothing is bought in {', '.join(away)}: traffic is shifted away from there"
-    condition = true(SHIFTED, at).model_copy(update={"reason": "ZonalShiftActive", "message": text})
-    return put(conditions, condition)
+    return put(conditions, true(SHIFTED, at, text, reason="ZonalShiftActive"))
 
 
 def _zones_of(pool: NodePool, node_class: NodeClass, shifted: frozenset[str]) -> Sequence[str]:
