@@ -126,7 +126,7 @@ class KubernetesCluster:
             *fields_wanted(snapshot.pods),
             *fields_named(snapshot.pod_groups),
             *_of_devices(snapshot),
-            *([vertical_autoscalers.FIELD] if vertical_autoscalers.is_wanted(snapshot.pods) else ()),
+            *([vertical_autoscalers.FIELD] if vertical_autoscalers.is_wanted(snapshot.pod_groups) else ()),
         )
         snapshot = self._with(snapshot, [field for field in wanted if field not in of_spreads])
         # What serves extended resources is in clusters of GPUs alone, and in few of them.

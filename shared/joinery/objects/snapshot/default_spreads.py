@@ -43,13 +43,10 @@ class SpreadFiller:
 
     def fields_wanted(self, pods: Iterable[Pod]) -> tuple[str, ...]:
         """What has to be read to know the pods' selectors, by field of the snapshot; nothing where no pod has one."""
-        kinds: set[str] = set()
-        is_wanted = False
-        for pod in pods:
-            if self._of(pod):
-                is_wanted = True
-                kinds.add(getattr(controller_of(pod), "kind", ""))
-        return ("services", *sorted(FIELDS[kind] for kind in kinds & _COUNTED.keys())) if is_wanted else ()
+        if not self.spreads:
+            return ()
+        kinds = {getattr(controller_of(pod), "kind", "") for pod in pods if self._of(pod)}
+        return ("services", *sorted(FIELDS[kind] for kind in kinds & _COUNTED.keys())) if kinds else ()
 
     def filled(self, snapshot: Snapshot, owners: Mapping[OwnerKey, Workload] | None = None) -> Snapshot:
         """The snapshot with them. ``owners``: where others are known than the snapshot has."""

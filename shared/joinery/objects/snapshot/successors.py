@@ -18,7 +18,7 @@ from joinery.objects.karpenter.labels import PLANNED_TAINT
 from joinery.objects.kubernetes.core import Container, Pod, ResourceRequirements
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.pods import controller_of
-from joinery.objects.snapshot.vertical_autoscalers import VPA_IN_PLACE, VPA_UPDATES, Autoscalers, recommended
+from joinery.objects.snapshot.vertical_autoscalers import Autoscalers, recommended, was_set
 
 #: By kind, the field of the snapshot for owners that make pods from a template.
 FIELDS: Mapping[str, str] = {
@@ -82,7 +82,7 @@ def _has_changed(pod: Pod) -> bool:
     meta = pod.metadata
     if meta.generation == 1:
         return False  # asked first, as it is so of nearly all pods
-    if {VPA_UPDATES, VPA_IN_PLACE} & meta.annotations.keys():
+    if was_set(pod):
         return False
     ours = sum(toleration.key == PLANNED_TAINT for toleration in pod.spec.tolerations)
     return not meta.generation or meta.generation > 1 + ours + (meta.deletion_timestamp is not None)

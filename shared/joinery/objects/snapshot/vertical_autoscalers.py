@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from joinery.objects.kubernetes.core import Container, Pod, ResourceRequirements
 from joinery.objects.kubernetes.verticalautoscaler import VerticalPodAutoscaler
+from joinery.objects.snapshot.pod_groups import PodGroup
 from joinery.objects.snapshot.pods import controller_of
 
 FIELD = "vertical_autoscalers"
@@ -22,9 +23,19 @@ _TEMPLATE_HASH = "pod-template-hash"
 Autoscalers = Mapping[tuple[str, str, str], VerticalPodAutoscaler]
 
 
-def is_wanted(pods: Iterable[Pod]) -> bool:
+def was_set(pod: Pod) -> bool:
+    """Whether one has set what the pod requests."""
+    annotations = pod.metadata.annotations
+    return VPA_UPDATES in annotations or VPA_IN_PLACE in annotations
+
+
+def is_wanted(groups: Iterable[PodGroup]) -> bool:
     """Whether a cluster has to be asked for them: some pod was set by one."""
-    return any(VPA_UPDATES in pod.metadata.annotations or VPA_IN_PLACE in pod.metadata.annotations for pod in pods)
+    return any(group.derived(_has_set) for group in groups)
+
+
+def _has_set(group: PodGroup) -> bool:
+    return any(map(was_set, group.pods))
 
 
 def by_target(autoscalers: Iterable[VerticalPodAutoscaler]) -> Autoscalers:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.verticalautoscaler import VerticalPodAutoscaler
+from joinery.objects.snapshot.pod_groups import PodGroups
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.vertical_autoscalers import is_wanted
 from simulator.builders import EPOCH, owner, pod
@@ -75,5 +76,5 @@ def test_a_limit_below_the_target_does_not_keep_it() -> None:
 
 def test_they_are_read_where_some_pod_was_set_by_one() -> None:
     """Other clusters are not asked for a kind that they need not have."""
-    assert is_wanted([pod("a"), WEB])
-    assert not is_wanted([pod("a")])
+    assert is_wanted(PodGroups().following((pod("a"), WEB)))
+    assert not is_wanted(PodGroups().following((pod("a"),)))
