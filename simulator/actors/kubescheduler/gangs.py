@@ -16,22 +16,22 @@ Choose = Callable[[Pod, View], str]
 
 def group_of(pod: Pod, groups: Mapping[str, PodGroup]) -> tuple[str, PodGroup] | None:
     """The group that the pod must be placed with; None for a pod that is placed by itself."""
-    named = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else ""
-    key = f"{pod.metadata.namespace or 'default'}/{named}"
+    key = _key(pod)
     group = groups.get(key)
     if group is None or (group.minimum < 2 and not group.topology_key):
         return None
     return key, group
 
 
+def _key(pod: Pod) -> str:
+    """namespace/name of the group that the pod names; empty if it names none."""
+    named = pod.spec.scheduling_group
+    return f"{pod.metadata.namespace or 'default'}/{named.pod_group_name}" if named else ""
+
+
 def running(key: str, view: View) -> list[tuple[str, Pod]]:
     """The group's pods that have a node, each with its node."""
-    return [
-        (info.name, pod)
-        for info, pod in view.placed()
-        if pod.spec.scheduling_group
-        and f"{pod.metadata.namespace or 'default'}/{pod.spec.scheduling_group.pod_group_name}" == key
-    ]
+    return [(info.name, pod) for info, pod in view.placed() if _key(pod) == key]
 
 
 def placements(
