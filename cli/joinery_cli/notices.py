@@ -83,7 +83,7 @@ def tell(notices: Iterable[UserNotice]) -> None:
 
 @contextmanager
 def working(on: str, *, after: float = 1.0) -> Iterator[Callable[[str], None]]:
-    """Say on standard error what takes longer than so many seconds, while it does; only a terminal is told.
+    """Say on standard error, if that is a terminal, what takes longer than so many seconds, while it does.
 
     Yields what says how far it is: ``said("12 of 90")``.
     """
@@ -109,7 +109,7 @@ _Item = TypeVar("_Item")
 
 
 def counted(items: Sequence[_Item], on: str, *, after: float = 1.0) -> Iterator[_Item]:
-    """The items one by one, while a terminal is told how many of them are done."""
+    """The items one by one; standard error says, if it is a terminal, how many of them are done."""
     with working(on, after=after) as said:
         for number, item in enumerate(items):
             said(f"{number:,} of {len(items):,}")

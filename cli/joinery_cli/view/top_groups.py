@@ -197,8 +197,8 @@ def _beside_plan(snapshot: Snapshot, packing: Packing) -> Iterator[tuple[str, st
         for name, pod in gang.members.items():
             if name not in planned and name not in gang.seated:
                 gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
-                held = f"its scheduling gates hold it: {gates}" if gates else f"kube-scheduler has not tried {gang} yet"
-                yield name, str(what_lacks(gang) or held)
+                why = f"its scheduling gates hold it: {gates}" if gates else f"kube-scheduler has not tried {gang} yet"
+                yield name, str(what_lacks(gang) or why)
 
 
 def without_settled(packing: Packing, snapshot: Snapshot) -> Packing:
@@ -247,9 +247,9 @@ def _command(command: CommandView) -> str:
 
 def _pauses(snapshot: Snapshot) -> Iterator[TopNext]:
     """When NodePools that are paused buy again."""
-    for pause in {pause.whose: pause for _, pause in sorted(snapshot.pauses.items())}.values():
-        until = "buys again" if pause.until else "is paused until somebody resumes it"
-        yield TopNext(subject=pause.whose, what=until, at=pause.until - LEAD if pause.until else None)
+    for _, pause in sorted(snapshot.pauses.items()):
+        what = "buys again" if pause.until else "is paused until somebody resumes it"
+        yield TopNext(subject=pause.whose, what=what, at=pause.until - LEAD if pause.until else None)
 
 
 def _budgets(problem: DisruptionProblem, seen: DisruptionView) -> Iterator[TopNext]:
