@@ -6,7 +6,7 @@ is asked as the member's role for that function, so that AWS and the cluster ref
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -41,11 +41,11 @@ def gateways(door: str, config: Settings, doorbell: "Doorbell", member: "Member 
     from joinery.gateways.workers import MOST_WORKERS, Threads
 
     session, named = _session(door, config, member), member.cluster if member else ""
-    cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config, session, named)))
+    cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config, session)))
     return Gateways(
         cluster=cluster,
         recorder=cast("Recorder", _Deferred(lambda: _recorder(cluster))),
-        cloud=cast("Cloud", _Deferred(lambda: _ec2(config, session, named))),
+        cloud=cast("Cloud", _Deferred(lambda: _ec2(config, session))),
         doorbell=doorbell,
         store=cast("Store", _Deferred(lambda: _store(config, named))),
         unavailable=cast("UnavailableOfferings", _Deferred(lambda: _unavailable(config, named))),
@@ -129,7 +129,7 @@ class _Deferred:
         return self._build()
 
 
-def _kubernetes(config: Settings, session: "As | None", member: str) -> "KubernetesCluster":
+def _kubernetes(config: Settings, session: "As | None") -> "KubernetesCluster":
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.kubernetes.auth import for_eks
     from joinery.gateways.kubernetes.legacy import LegacyApis
@@ -145,15 +145,14 @@ def _kubernetes(config: Settings, session: "As | None", member: str) -> "Kuberne
         node_class=EC2NodeClass,
         legacy=legacy if config.legacy_objects else None,
         default_spreads=config.default_spread,
-        log=partial(_log_missed, member),
+        log=_log_missed,
     )
 
 
-def _log_missed(member: str, line: str) -> None:
+def _log_missed(line: str) -> None:
     """Say that a read of the cluster had missed something, which a later one has found."""
-    from joinery.controllers.telemetry import REASON, Count, count, logger, of_member
+    from joinery.controllers.telemetry import REASON, Count, count, logger
 
-    of_member(member)  # it may be another thread than the run's
     count(Count.READS_MISSED)
     logger.warning("missed", extra={REASON: line})
 
@@ -164,7 +163,7 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
     return KubernetesRecorder(cluster.transport, now=now)
 
 
-def _ec2(config: Settings, session: "As | None", member: str) -> "Cloud":
+def _ec2(config: Settings, session: "As | None") -> "Cloud":
     from joinery.gateways.ec2.adapter import Ec2Cloud
     from joinery.gateways.ec2.instancetypes.capacity import NodeAssumptions
     from joinery.objects.policies import OnDemandPrices
@@ -173,7 +172,7 @@ def _ec2(config: Settings, session: "As | None", member: str) -> "Cloud":
         config.cluster,
         config.region,
         now=now,
-        log=partial(log_left_out, member=member),
+        log=log_left_out,
         zonal_shift=config.zonal_shift,
         prices_are_estimated=config.on_demand_prices == OnDemandPrices.ESTIMATED,
         dry_runs=config.dry_runs,
@@ -182,11 +181,10 @@ def _ec2(config: Settings, session: "As | None", member: str) -> "Cloud":
     )
 
 
-def log_left_out(line: str, *, member: str = "") -> None:
+def log_left_out(line: str) -> None:
     """Say that a part of an answer of AWS could not be used."""
-    from joinery.controllers.telemetry import REASON, logger, of_member
+    from joinery.controllers.telemetry import REASON, logger
 
-    of_member(member)  # it may be another thread than the run's
     logger.warning("left out", extra={REASON: line})
 
 

@@ -1,13 +1,18 @@
 """Calls that do not depend on each other are made side by side, and a run ends in time."""
 
+import json
+from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from threading import Barrier, Lock
 from typing import Any, cast
 
 import pytest
 
+from joinery.adapters import log_left_out
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.provisioning import ProvisioningController
+from joinery.controllers.telemetry import in_mode, logger, of_member
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.gateways.ec2.gateway import Cloud
 from joinery.gateways.kubernetes.gateway import Cluster
@@ -98,6 +103,22 @@ def test_answers_come_in_the_order_of_the_calls(workers: Workers) -> None:
 
     answers: list[int | JoineryError] = workers.run([lambda: 1, fail, lambda: 3])
     assert answers == [1, failure, 3]
+
+
+@pytest.mark.parametrize("workers", [OneByOne(), Threads(2)], ids=["one by one", "threads"])
+def test_every_line_of_a_run_names_its_cluster_and_mode(workers: Workers, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also those about answers of AWS, which may come in another thread, and those after them."""
+
+    def run() -> None:
+        of_member("green")
+        in_mode("observe")
+        log_left_out("one answer")
+        workers.run([partial(log_left_out, "another"), partial(of_member, "blue")])
+        logger.info("done")
+
+    copy_context().run(run)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["cluster"], line["mode"]) for line in lines] == [("green", "observe")] * 3
 
 
 def test_a_mistake_of_our_own_is_no_answer() -> None:

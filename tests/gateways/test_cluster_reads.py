@@ -3,12 +3,15 @@
 import queue
 import threading
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
 
+from joinery.gateways.kubernetes.connection import connection
 from joinery.gateways.kubernetes.lists import NODE_CLAIMS
 from joinery.gateways.kubernetes.reads import Reads
+from joinery.gateways.kubernetes.transport import Transport
 from joinery.objects.errors import DeniedError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from tests.gateways.scripted import Script, page, refuses, scripted
@@ -52,3 +55,19 @@ def test_pods_do_not_wait_for_nodes_that_cannot_be_read() -> None:
     """Whoever waits for them gets the same error."""
     with scripted(refuses(403, "no")) as script, pytest.raises(DeniedError, match="nodes"):
         _read(script, "pods", "nodes")
+
+
+def test_kinds_are_read_in_the_context_of_the_run_that_asks() -> None:
+    """A line of the log about one of them names the run's cluster and mode, whichever thread has read it."""
+    run = ContextVar("run", default="none")
+    runs: list[str] = []
+
+    def token() -> str:
+        runs.append(run.get())
+        return "Bearer a"
+
+    with scripted(page("one")) as script:
+        transport = Transport(connection(script.url, authorization=token))
+        run.set("green")
+        Reads(transport, [NODE_CLAIMS], EC2NodeClass.identity().group).read(("nodes", "pods"))
+    assert runs == ["green", "green"]

@@ -6,6 +6,8 @@ other, in the order of the calls, so that a run reads the same whichever answer 
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from joinery.objects.errors import JoineryError
@@ -32,7 +34,7 @@ class OneByOne:
     """Implements ``Workers`` without threads: for gateways in memory, whose world must not depend on a scheduler."""
 
     def run(self, calls: Sequence[Callable[[], T]]) -> list[T | JoineryError]:
-        return [_answer(call) for call in calls]
+        return [_answer(as_here(call)) for call in calls]
 
 
 class Threads:
@@ -45,7 +47,14 @@ class Threads:
         if len(calls) < 2:
             return OneByOne().run(calls)
         with ThreadPoolExecutor(min(self._most, len(calls))) as threads:
-            return list(threads.map(_answer, calls))
+            return list(threads.map(_answer, map(as_here, calls)))
+
+
+def as_here(call: Callable[[], T]) -> Callable[[], T]:
+    """The call with the context variables of this thread, whichever thread makes it: a line of the log names the
+    cluster and mode of the run that it belongs to. What the call sets itself is set for it alone.
+    """
+    return partial(copy_context().run, call)
 
 
 def both(

@@ -4,12 +4,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from joinery.gateways.kubernetes import legacy, lists
 from joinery.gateways.kubernetes.lists import ObjectList
 from joinery.gateways.kubernetes.mirrors import RELIST_SECONDS, SHORT, CoreKind, CustomKind, Mirror, MirroredKind
 from joinery.gateways.kubernetes.transport import Transport
+from joinery.gateways.workers import as_here
 
 NODES, PODS = "nodes", "pods"
 #: What is bought and what exists: see ``joinery.gateways.kubernetes.mirrors``.
@@ -82,7 +84,7 @@ class Reads:
 
         # Nearly all of the time is spent waiting, so a thread for each.
         with ThreadPoolExecutor(len(mirrors)) as readers:
-            reading = {mirror.kind.field: readers.submit(read, mirror) for mirror in mirrors}
+            reading = {mirror.kind.field: readers.submit(as_here(partial(read, mirror))) for mirror in mirrors}
         return {field: begun.result() for field, begun in reading.items()}
 
     def _mirror(self, field: str) -> Mirror:
