@@ -5,11 +5,11 @@ The stack's own cluster does not wait until EC2 has said whose the instances are
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import cast
 
-from joinery.controllers.triggers.dispatcher import Handle, Summary
+from joinery.controllers.telemetry import CLUSTER
+from joinery.controllers.triggers.dispatcher import Handle, Summary, answers
 from joinery.decisions.interruption.dealing import dealt, merged
 from joinery.decisions.interruption.notice import Notice
 from joinery.gateways.workers import Workers, both
@@ -38,8 +38,8 @@ class Dealing:
 
     def handle(self, notices: Sequence[Notice]) -> Outcomes:
         """For each notice what came of it, or what went wrong with it."""
-        own, others = both(self._workers, partial(self._apart, self._own, notices), partial(self._others, notices))
-        outcomes: Outcomes = own if not isinstance(own, JoineryError) else [own] * len(notices)
+        own, others = both(self._workers, partial(answers, notices, self._own), partial(self._others, notices))
+        outcomes = cast("Outcomes", own)  # ``answers`` raises nothing
         if isinstance(others, JoineryError):
             return [outcome if _is_known(outcome) else others for outcome in outcomes]
         owners, of_members = others
@@ -57,22 +57,14 @@ class Dealing:
         owners = {instance: owner for instance, owner in said.items() if owner in members}
         shown = dealt(notices, owners, list(members))
         calls = [
-            partial(self._apart, members[member], [notices[place] for place in places])
-            for member, places in shown.items()
+            partial(answers, [notices[place] for place in places], members[member]) for member, places in shown.items()
         ]
         of_members: dict[int, list[Summary | Exception]] = {}
-        for (member, places), answered in zip(shown.items(), self._workers.run(calls), strict=True):
-            each: Outcomes = answered if not isinstance(answered, JoineryError) else [answered] * len(places)
-            for place, outcome in zip(places, each, strict=True):
+        answered = cast("list[Outcomes]", self._workers.run(calls))
+        for (member, places), outcomes in zip(shown.items(), answered, strict=True):
+            for place, outcome in zip(places, outcomes, strict=True):
                 of_members.setdefault(place, []).append(_for(member, outcome))
         return owners, of_members
-
-    def _apart(self, handle: Handle[Notice], notices: Sequence[Notice]) -> Outcomes:
-        """What a cluster has answered. Whatever goes wrong there is its own, and so is what it says of its run."""
-        try:
-            return copy_context().run(handle, notices)
-        except Exception as error:
-            return [error] * len(notices)
 
 
 def _is_known(outcome: Summary | Exception) -> bool:
@@ -81,5 +73,4 @@ def _is_known(outcome: Summary | Exception) -> bool:
 
 
 def _for(member: str, outcome: Summary | Exception) -> Summary | Exception:
-    said: dict[str, Any] = {"cluster": member}
-    return outcome if isinstance(outcome, Exception) else {**outcome, **said}
+    return outcome if isinstance(outcome, Exception) else {**outcome, CLUSTER: member}

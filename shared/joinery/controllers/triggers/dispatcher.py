@@ -137,12 +137,9 @@ class Dispatcher:
         raise MalformedNoticeError("the call holds neither SQS messages nor an EventBridge event")
 
     def handle(self, notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Summary | Exception]:
-        """What became of notices that are this cluster's, in a batch of the stack's own. Raises nothing."""
+        """What became of notices that are this cluster's, in a batch of the stack's own."""
         of_member(self._member)
-        try:
-            return handle(notices) if self._opens() else [{OUTCOME: "off"}] * len(notices)
-        except Exception as error:
-            return [error] * len(notices)
+        return handle(notices) if self._opens() else [{OUTCOME: "off"}] * len(notices)
 
     def _batch(
         self, records: Iterable[Mapping[str, Any]], parse: Parse[Notice], handle: Handle[Notice]
@@ -164,8 +161,8 @@ class Dispatcher:
             else:
                 notices.append((message_id, notice))
         logger.remove_keys([MESSAGE_ID])
-        answers = _answers([notice for _, notice in notices], handle)
-        for (message_id, _), answer in zip(notices, answers, strict=True):
+        answered = answers([notice for _, notice in notices], handle)
+        for (message_id, _), answer in zip(notices, answered, strict=True):
             logger.append_keys(**{MESSAGE_ID: message_id})
             if isinstance(answer, Exception):
                 _failed(answer)
@@ -232,7 +229,8 @@ def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:
     tell("event ignored", extra=nonempty(**about))
 
 
-def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Summary | Exception]:
+def answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Summary | Exception]:
+    """For each notice what came of it, or what went wrong. Raises nothing: what does went wrong with all of them."""
     try:
         return handle(notices) if notices else ()
     except Exception as error:
