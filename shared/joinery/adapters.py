@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from joinery.gateways.ec2.gateway import Cloud
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.kubernetes.gateway import Objects, Recorder
+    from joinery.gateways.kubernetes.transport import Transport
     from joinery.gateways.memory.bucket import Store
     from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
     from joinery.gateways.memory.register import Register
@@ -100,12 +101,17 @@ def installer_gateways(
 
 
 def _objects(cluster: str, region: str, session: "As | None") -> "Objects":
-    from joinery.gateways.kubernetes.auth import for_eks
     from joinery.gateways.kubernetes.objects import KubernetesObjects
+
+    return KubernetesObjects(_transport(cluster, region, session))
+
+
+def _transport(cluster: str, region: str, session: "As | None") -> "Transport":
+    from joinery.gateways.kubernetes.auth import for_eks
     from joinery.gateways.kubernetes.transport import Transport
 
     credentials = (lambda: session().get_credentials()) if session else None
-    return KubernetesObjects(Transport(for_eks(cluster, region, now=now, credentials=credentials)))
+    return Transport(for_eks(cluster, region, now=now, credentials=credentials))
 
 
 class _Deferred:
@@ -131,13 +137,10 @@ class _Deferred:
 
 def _kubernetes(config: Settings, session: "As | None") -> "KubernetesCluster":
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
-    from joinery.gateways.kubernetes.auth import for_eks
     from joinery.gateways.kubernetes.legacy import LegacyApis
-    from joinery.gateways.kubernetes.transport import Transport
     from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
-    credentials = (lambda: session().get_credentials()) if session else None
-    transport = Transport(for_eks(config.cluster, config.region, now=now, credentials=credentials))
+    transport = _transport(config.cluster, config.region, session)
     legacy = LegacyApis(transport, EC2NodeClass, default_profile=config.default_instance_profile)
     return KubernetesCluster(
         transport,
