@@ -62,7 +62,8 @@ def _by_name(classes: Iterable[DeviceClass]) -> Mapping[str, str]:
 
 def _claiming(pod: Pod, served: Mapping[str, str], templates: dict[str, ResourceClaimTemplate]) -> Pod:
     """The pod with claims in place of what it asks of these resources."""
-    counts = {name: count for name in served if (count := _count(pod, name))}
+    asked = {name for one in _containers(pod) for name in (*one.resources.requests, *one.resources.limits)}
+    counts = {name: count for name in served if name in asked and (count := _count(pod, name))}
     if not counts:
         return pod
     references = [PodResourceClaim(name=name, resource_claim_template_name=f"{name}={counts[name]}") for name in counts]
