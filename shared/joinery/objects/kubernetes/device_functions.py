@@ -11,8 +11,6 @@ from joinery.objects.kubernetes import quantity
 from joinery.objects.kubernetes.cel_tokens import ExpressionError
 
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
-
-
 #: The longest text that patterns are sought in; what devices say of themselves has 64 characters at most.
 _LONGEST_SEARCHED = 128
 #: How many steps one evaluation may take: loops within loops over lists would not end otherwise, and what is joined

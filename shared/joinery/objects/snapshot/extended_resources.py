@@ -104,7 +104,7 @@ def _asked(resources: ResourceRequirements) -> Mapping[str, int]:
 
 
 def _amounts(said: Mapping[str, str | int | float]) -> Mapping[str, int]:
-    """Those of extended resources. A file may say anything; what is no amount is told elsewhere."""
+    """Those of extended resources. A file may say anything; what is no amount is reported elsewhere."""
     with suppress(ValueError):
         return amounts({name: amount for name, amount in said.items() if "/" in name})
     return {}

@@ -282,8 +282,8 @@ def test_a_pod_that_waits_is_told_why(objects: tuple[Any, ...], message: str) ->
 
 def test_who_has_no_devices_to_offer_says_so() -> None:
     """(U2)"""
-    told = "none of the 1 instance types that it allows has devices for the pod's claims"
-    assert _why(_plan(_claim("a"), _pod("a", "a"))) == {"a": told}
+    why = "none of the 1 instance types that it allows has devices for the pod's claims"
+    assert _why(_plan(_claim("a"), _pod("a", "a"))) == {"a": why}
 
 
 def test_devices_of_types_that_a_default_leaves_out_are_none_to_offer() -> None:

@@ -72,15 +72,15 @@ def _dealt_again(first: Chosen, effort: Effort) -> Chosen:
 
     Where rules make that much dearer, other nodes are chosen once more, with pods dealt like that.
     """
-    settled = _settled(first, effort)
-    if settled.choice.cost <= first.choice.cost * (1 + tuning.DEARER_BY_DEALING) or effort.is_over():
-        return settled
-    model = settled.model
-    other = _settled(replace(first, model=model, choice=consolidate(model.instance, effort)), effort)
-    return settled if effort.is_over() else min(settled, other, key=lambda it: it.choice.cost)
+    dealt = _dealt(first, effort)
+    if dealt.choice.cost <= first.choice.cost * (1 + tuning.DEARER_BY_DEALING) or effort.is_over():
+        return dealt
+    model = dealt.model
+    other = _dealt(replace(first, model=model, choice=consolidate(model.instance, effort)), effort)
+    return dealt if effort.is_over() else min(dealt, other, key=lambda it: it.choice.cost)
 
 
-def _settled(given: Chosen, effort: Effort) -> Chosen:
+def _dealt(given: Chosen, effort: Effort) -> Chosen:
     """Of what the choice retires as much as there is room for where broken spreads let its pods in; nothing else.
 
     Where time is up, what was given: half a search is worth less.

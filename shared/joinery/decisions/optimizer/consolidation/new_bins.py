@@ -48,11 +48,11 @@ def covering(
         best = filled.best(left)
         if best is None:
             return None
-        held, value = best.counts, min(value, filled.value(best.bin_type))
-        copies = max(1, int((left[held > 0] // held[held > 0]).min()))
-        left = left - copies * held
+        counts, value = best.counts, min(value, filled.value(best.bin_type))
+        copies = max(1, int((left[counts > 0] // counts[counts > 0]).min()))
+        left = left - copies * counts
         bought += copies * float(part.instance.costs[best.bin_type])
-        new.append(part.lift(Pattern(best.bin_type, held, copies)))
+        new.append(part.lift(Pattern(best.bin_type, counts, copies)))
     return new
 
 

@@ -52,16 +52,16 @@ class DeviceColumns:
     def __init__(self, needs: Sequence[Needs], stocks: Iterable[Stock], *, is_proof: bool = False) -> None:
         claiming = list(dict.fromkeys(one for one in needs if one))
         stocks = [stock for stock in dict.fromkeys(stocks) if stock.devices] if claiming else []
-        book = _Book(claiming, stocks) if stocks else None
-        different = _different(book.columns(), claiming, stocks) if book else ()
+        requests = _Requests(claiming, stocks) if stocks else None
+        different = _different(requests.columns(), claiming, stocks) if requests else ()
         self._columns = list(islice(different, _MOST_COLUMNS))
         self._shared = len(self._columns)
-        if book and not is_proof:
+        if requests and not is_proof:
             left = {stock: self.left(stock, stock.taken) for stock in stocks}
             examples: dict[Hashable, Needs] = {}
             for one in claiming:
-                examples.setdefault(book.asked(one), one)
-            alone = (self._alone(book, one, left) for one in islice(examples.values(), _MOST_KINDS))
+                examples.setdefault(requests.asked(one), one)
+            alone = (self._alone(requests, one, left) for one in islice(examples.values(), _MOST_KINDS))
             self._columns += islice((column for column in alone if column), _MOST_COLUMNS)
         self.count = len(self._columns)
 
@@ -91,18 +91,18 @@ class DeviceColumns:
             for pool in pools
         ]
 
-    def _alone(self, book: "_Book", needs: Needs, left: Mapping[Stock, Ints]) -> _Column | None:
+    def _alone(self, requests: "_Requests", needs: Needs, left: Mapping[Stock, Ints]) -> _Column | None:
         """For how many pods with such needs alone; None where the other columns say as much. ``left``: of each stock,
         what they say.
         """
-        asked = book.asked(needs)
+        asked = requests.asked(needs)
         takes = np.array([column.takes(needs) for column in self._columns[: self._shared]], dtype=np.int64)
         counted = np.flatnonzero(takes)
         served = {stock: room(stock, (), needs, MOST_PODS) for stock in left}
         known = {stock: int((row[counted] // takes[counted]).min(initial=MOST_PODS)) for stock, row in left.items()}
         if all(known[stock] <= count for stock, count in served.items()):
             return None
-        return _Column(lambda other: int(book.asked(other) == asked), lambda stock, _: served.get(stock, 0))
+        return _Column(lambda other: int(requests.asked(other) == asked), lambda stock, _: served.get(stock, 0))
 
 
 def columns_for_bound(
@@ -128,7 +128,7 @@ def _different(columns: Iterable[_Column], needs: Sequence[Needs], stocks: Seque
             yield column
 
 
-class _Book:
+class _Requests:
     """What is wanted of the stocks: the requests that differ, and the devices that each of them could get."""
 
     def __init__(self, needs: Sequence[Needs], stocks: Sequence[Stock]) -> None:

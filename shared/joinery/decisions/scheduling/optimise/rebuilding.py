@@ -193,8 +193,8 @@ class Rebuilding:
         pool = self._work.pools[int(bin_types.pool[pattern.bin_type])]
         instance_type = int(bin_types.instance_type[pattern.bin_type])
         reserved = bin_types.offerings[pattern.bin_type] if bin_types.reservations[pattern.bin_type] else None
-        held = sorted(map(int, np.flatnonzero(pattern.counts)), key=self._ranks.__getitem__)
-        items = [(item, int(pattern.counts[item]) * self._orders[item].unit) for item in held]
+        served = sorted(map(int, np.flatnonzero(pattern.counts)), key=self._ranks.__getitem__)
+        items = [(item, int(pattern.counts[item]) * self._orders[item].unit) for item in served]
         is_repeatable = False
         for _ in range(pattern.copies):
             wanted = [

@@ -72,8 +72,7 @@ class Search:
     """Which devices the claims of a node's pods get: any assignment will do.
 
     ``used``: by device that claims have, how much of its capacities; ``whole``: those that no other claim may have.
-    ``slices``: the node's own; ``elsewhere``: devices
-    of several nodes that it can use.
+    ``slices``: the node's own; ``elsewhere``: devices of several nodes that it can use.
     """
 
     def __init__(
