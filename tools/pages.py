@@ -14,7 +14,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -110,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
         (options.folder / "index.html").write_text(
             f'<!doctype html><title>Joinery</title><meta http-equiv="refresh" content="0; url={HOME}.html">\n'
         )
-        if wrong := [*found_elsewhere(options.folder), *cut_off(options.folder)]:
+        if wrong := list(wrong_in_a_browser(options.folder)):
             sys.exit("\n".join(wrong))
         return
     shutil.rmtree(options.folder, ignore_errors=True)
@@ -178,27 +177,32 @@ def fetches(folder: Path) -> Iterator[Path]:
             yield page
 
 
-def found_elsewhere(site: Path) -> Iterator[str]:
-    """Of ``SEARCHES`` those whose page does not come first, in a browser; none where there is no browser."""
+def wrong_in_a_browser(site: Path) -> Iterator[str]:
+    """What a reader would find wrong; nothing where there is no browser."""
     with TemporaryDirectory() as profile:
         try:
             with browsing(Path(profile)) as browser:
-                for words, expected in SEARCHES.items():
-                    first = _first_result(browser, site, words)
-                    if first != f"{expected}.html":
-                        yield f"a search for {words!r} finds {first} first, and not {expected}.html"
+                yield from _found_elsewhere(browser, site)
+                yield from _cut_off(browser, site)
         except MissingBrowserError as error:
-            print(f"searches are NOT TRIED: {error}", file=sys.stderr)
+            print(f"searches and narrow screens are NOT TRIED: {error}", file=sys.stderr)
 
 
-def cut_off(site: Path) -> Iterator[str]:
-    """Of ``TELEPHONE`` those of which a telephone shows a part alone; none where there is no browser."""
-    with TemporaryDirectory() as profile, suppress(MissingBrowserError), browsing(Path(profile)) as browser:
-        for name in TELEPHONE:
-            page = browser.open(site.resolve() / f"{name}.html", width=390)
-            if cut := page.ask(_CUT_OFF):
-                yield f"{name}.html is cut off on a telephone: {cut}"
-            page.close()
+def _found_elsewhere(browser: Browser, site: Path) -> Iterator[str]:
+    """Of ``SEARCHES`` those whose page does not come first."""
+    for words, expected in SEARCHES.items():
+        first = _first_result(browser, site, words)
+        if first != f"{expected}.html":
+            yield f"a search for {words!r} finds {first} first, and not {expected}.html"
+
+
+def _cut_off(browser: Browser, site: Path) -> Iterator[str]:
+    """Of ``TELEPHONE`` those of which a telephone shows a part alone."""
+    for name in TELEPHONE:
+        page = browser.open(site.resolve() / f"{name}.html", width=390)
+        if cut := page.ask(_CUT_OFF):
+            yield f"{name}.html is cut off on a telephone: {cut}"
+        page.close()
 
 
 def _first_result(browser: Browser, site: Path, words: str) -> str:
