@@ -25,6 +25,7 @@ from tests.deploy.story import (
     everything,
     is_replaced,
     start_pods,
+    stop_pods,
     uninstalling,
     wait_for_catalogue,
     warn,
@@ -94,8 +95,7 @@ def tell(standin: StandIn) -> MemberStory:
     _leave_home_too_early(story)
     with story.timed("uninstalling the member, with every node drained"):
         story.uninstalled = uninstalling(standin, living, "--nodes=retire", "--crds=delete")
-    standin.plane.kubectl("delete", "deployment", "web", "--cascade=foreground", "--wait=false")
-    living.until_over(lambda: not json.loads(living.admin.get("/api/v1/pods"))["items"])
+    stop_pods(living)
     story.after, story.left = everything(standin), _item(story)
     return story
 

@@ -143,6 +143,12 @@ def start_pods(living: Living) -> None:
     living.admin.request("POST", DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec})
 
 
+def stop_pods(living: Living) -> None:
+    """Until the Deployment and its pods are gone."""
+    living.standin.plane.kubectl("delete", "deployment", "web", "--cascade=foreground", "--wait=false")
+    living.until_over(lambda: not json.loads(living.admin.get("/api/v1/pods"))["items"])
+
+
 def _interrupt(story: Story, living: Living) -> None:
     """EC2 warns. EventBridge takes no events of AWS from anybody else, so the warning is put into its queue."""
     assert story.first is not None
@@ -221,8 +227,7 @@ def _retire(story: Story, living: Living) -> None:
     """As `make undeploy CLUSTER=blue NODES=retire BUCKET=delete CRDS=delete` does it."""
     with story.timed("uninstalling, with every node drained"):
         story.uninstalled = uninstalling(story.standin, living, "--nodes=retire", "--bucket=delete", "--crds=delete")
-    story.standin.plane.kubectl("delete", "deployment", "web", "--cascade=foreground", "--wait=false")
-    living.until_over(lambda: not json.loads(living.admin.get("/api/v1/pods"))["items"])
+    stop_pods(living)
     story.after = everything(story.standin)
 
 
