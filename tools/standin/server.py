@@ -241,10 +241,10 @@ def _with_roles(resolve: Any) -> Any:
     """``aws:PrincipalArn`` of a session is the ARN of its role (IAM User Guide, "Global condition context keys")."""
 
     def corrected(key: str, context: Any) -> Any:
-        arn = str(resolve(key, context))
-        if key.lower() != "aws:principalarn" or ":assumed-role/" not in arn:
-            return resolve(key, context)
-        return _role(arn.rpartition("/")[0]).get("Arn", arn)
+        value = resolve(key, context)
+        if key.lower() != "aws:principalarn" or ":assumed-role/" not in str(value):
+            return value
+        return _role(str(value).rpartition("/")[0]).get("Arn", str(value))
 
     return corrected
 
