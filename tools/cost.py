@@ -4,7 +4,7 @@ may make pods can add to it, from the ceilings in the code, and those of many cl
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -33,8 +33,8 @@ _REVIEW_SECONDS, _CALLS_EACH = 0.02, 10
 _EVERY = re.compile(r"rate\((\d+) minutes?\)|cron\(0/(\d+) \* \* \* \? \*\)|rate\((?P<hours>\d+) hours?\)")
 
 
-def plan(template: dict[str, Any], memory: Mapping[str, float]) -> IdleStack:
-    """What a template says of an idle stack. ``memory``: MB, by door."""
+def plan(template: dict[str, Any]) -> IdleStack:
+    """What a template says of an idle stack."""
     runs: dict[str, float] = {}
     for schedule in of_type(template, "AWS::Scheduler::Schedule").values():
         spelt = _EVERY.fullmatch(schedule["ScheduleExpression"])
@@ -48,7 +48,7 @@ def plan(template: dict[str, Any], memory: Mapping[str, float]) -> IdleStack:
     fifo = sum(bool(queues[name].get("FifoQueue")) for name in names)
     return IdleStack(
         runs=runs,
-        memory={door: memory[door] for door in runs},
+        memory={door: memory for door, memory in _memory().items() if door in runs},
         queues=len(names) - fifo,
         fifo_queues=fifo,
         bells=_bells(template),
@@ -65,16 +65,17 @@ def _bells(template: dict[str, Any]) -> float:
 
 def home() -> IdleStack:
     """What the template says of an idle stack."""
-    return plan(load(), _memory())
+    return plan(load())
 
 
 def member() -> IdleStack:
     """What a member adds to its home, by its own template. Each run reads the register."""
-    added = plan(load(MEMBER_TEMPLATE), _memory())
+    added = plan(load(MEMBER_TEMPLATE))
     return replace(added, register_reads=sum(added.runs.values()) - added.runs["installer"])
 
 
 def _memory() -> dict[str, float]:
+    """MB, by door: what runs is the home's, for a member too."""
     return {door.name: door.memory for door in doors(load()).values()}
 
 
