@@ -52,7 +52,6 @@ _REMOVALS: Mapping[str, Callable[[InstallerRun], None]] = {
 }
 #: What a person, or a schedule, may ask for: ``{"operation": "rotate-token"}``.
 ROTATE = "rotate-token"
-_SECRET = "WebhookSecret"
 #: What a run is at until it has access. A cluster that is not found then is gone, and nothing is left in it to remove.
 _ENTERING = "Entering the cluster"
 
@@ -86,7 +85,7 @@ class InstallerController:
         """What comes of a request. Never raises: CloudFormation must hear of every error."""
         gateways = self._gateways
         if members.is_of_member(request):
-            gateways = gateways.as_member(request.properties[members.ROLE], request.properties.get(_SECRET, ""))
+            gateways = gateways.as_member(request.properties[members.ROLE], request.properties.get(members.SECRET, ""))
         run = InstallerRun(request.properties.get("ClusterName", ""), self._version, gateways, invocation)
         try:
             return self._performed(request, run)

@@ -15,6 +15,8 @@ from joinery.objects.member import Member
 
 #: Of a custom resource of a member's stack alone: the role that the installer takes.
 ROLE = "InstallerRole"
+#: Of the one that connects it: the webhook's secret.
+SECRET = "WebhookSecret"
 
 
 def is_of_member(request: StackRequest) -> bool:
@@ -30,7 +32,7 @@ def registered(request: StackRequest, version: str) -> Member:
         roles=_roles(given.get("Roles", "")),
         settings=given.get("Settings", ""),
         mode=given.get("Mode", ""),
-        secret=given.get("WebhookSecret", ""),
+        secret=given.get(SECRET, ""),
         stack=request.stack,
         version=version,
     )
