@@ -20,8 +20,8 @@ ALONE = Stack({"ClusterName": "blue"}, {})
 HOME = Stack({"ClusterName": "blue", "Settings": "Members=true"}, {"Table.Arn": "TABLE", "InstallerFunction.Arn": "FN"})
 
 
-def _register(action: str, key: str) -> Request:
-    return Request(f"dynamodb:{action}", "TABLE", {"dynamodb:LeadingKeys": [key]})
+def _register(action: str, key: str, **more: list[str]) -> Request:
+    return Request(f"dynamodb:{action}", "TABLE", {"dynamodb:LeadingKeys": [key], **more})
 
 
 def test_a_stack_without_members_has_no_right_that_it_would_not_have_otherwise() -> None:
@@ -47,8 +47,7 @@ def test_only_the_installer_writes_the_register() -> None:
     function = {"lambda:SourceFunctionArn": ["FN"]}
     for door, statements in statements_of(HOME).items():
         for action in ("PutItem", "DeleteItem", "BatchWriteItem"):
-            asked = _register(action, "cluster#green")
-            asked = Request(asked.action, asked.resource, {**asked.context, **function})
+            asked = _register(action, "cluster#green", **function)
             is_its_own = door == "installer" and action != "BatchWriteItem"
             assert is_allowed(statements, asked) == is_its_own, (door, action)
 
@@ -100,13 +99,16 @@ DOORS = ("Provisioning", "Interruption", "Expiration", "Disruption", "Lifecycle"
 
 
 def _member(cluster: str, settings: str = "") -> Stack:
-    names = {"NodeRole": f"{cluster}-nodes", "NodeRole.Arn": f"arn:aws:iam::{ACCOUNT}:role/{cluster}-nodes"}
-    names |= {"InstallerRole": f"{cluster}-installer", "WebhookSecret": f"{cluster}-secret"}
-    names |= {
+    roles = f"arn:aws:iam::{ACCOUNT}:role/{cluster}"
+    names = {
         "AWS::StackId": f"{cluster}-stack",
-        "InstallerRole.Arn": f"arn:aws:iam::{ACCOUNT}:role/{cluster}-installer",
+        "InstallerRole": f"{cluster}-installer",
+        "InstallerRole.Arn": f"{roles}-installer",
+        "NodeInstanceProfile.Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/{cluster}-nodes",
+        "NodeRole": f"{cluster}-nodes",
+        "NodeRole.Arn": f"{roles}-nodes",
+        "WebhookSecret": f"{cluster}-secret",
     }
-    names |= {"NodeInstanceProfile.Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/{cluster}-nodes"}
     return Stack({"ClusterName": cluster, "Home": "joinery-blue", "Settings": settings}, names, MEMBER)
 
 
