@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.wording import shortened
 from joinery_cli.explained import lines
@@ -31,6 +32,7 @@ from joinery_cli.output.console import (
     zones_of,
 )
 from joinery_cli.prices import Prices
+from joinery_cli.view.costs import cheapest
 from joinery_cli.view.figures import amount, count, money, monthly, natural, resource_heading
 from joinery_cli.view.nearness import nearness
 from joinery_cli.view.plan_view import NOTED_COST, Existing, Group, PlanView, Refused
@@ -313,7 +315,7 @@ def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices
             table.add_row(
                 styled(kind.name), amount("cpu", kind.allocatable.get("cpu", 0)),
                 amount("memory", kind.allocatable.get("memory", 0)), str(kind.allocatable.get("pods", 0)),
-                str(len(zones)), _price(kind, "on-demand"), _price(kind, "spot"),
+                str(len(zones)), _price(kind, ON_DEMAND), _price(kind, SPOT),
             )  # fmt: skip
     with printing() as console:
         console.print(table)
@@ -321,5 +323,5 @@ def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices
 
 
 def _price(kind: InstanceType, capacity_type: str) -> str:
-    prices = [o.price for o in kind.offerings if o.available and o.capacity_type == capacity_type]
-    return f"{min(prices):.4f}" if prices else "-"
+    price = cheapest(kind, capacity_type)
+    return "-" if price is None else f"{price:.4f}"

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.table import Table
 
-from joinery.objects.karpenter.labels import ARCH, ZONE
+from joinery.objects.karpenter.labels import ARCH, ON_DEMAND, SPOT, ZONE
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery_cli.output.console import headed_table, print_prices, printing, styled
 from joinery_cli.prices import Prices
+from joinery_cli.view.costs import cheapest
 from joinery_cli.view.disruption_view import DisruptionView, DrawnNode, Fate
 from joinery_cli.view.figures import age, amount, count, natural, resource_heading, share, size, unit
 from joinery_cli.view.plan_view import Existing, Group, PlanView
@@ -191,9 +192,7 @@ def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices
 
 def _type(kind: InstanceType) -> Iterator[str]:
     sold = [offering for offering in kind.offerings if offering.available]
-    on_demand, spot = (
-        min((one.price for one in sold if one.capacity_type == name), default=None) for name in ("on-demand", "spot")
-    )
+    on_demand, spot = cheapest(kind, ON_DEMAND), cheapest(kind, SPOT)
     cores = kind.capacity.get("cpu", 0) / 1000
     yield from (kind.name, _label(kind, ARCH))
     yield from (amount(name, kind.allocatable.get(name, 0)) for name in _MEASURED)

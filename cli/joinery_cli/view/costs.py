@@ -22,7 +22,7 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.kubernetes.quantity import Resources
-from joinery.objects.snapshot.offerings import Offering, price_among
+from joinery.objects.snapshot.offerings import InstanceType, Offering, price_among
 from joinery_cli.notices import some_of
 from joinery_cli.view.commitments import CommitmentFigures, commitment_figures
 from joinery_cli.view.figures import count, money
@@ -160,6 +160,12 @@ def _labels(node: Node) -> Mapping[str, str]:
 def capacity_type_of(labels: Mapping[str, str]) -> str:
     """Karpenter's word for it, also of a node of a managed node group; empty where nothing says it."""
     return labels.get(CAPACITY_TYPE) or labels.get(_EKS_CAPACITY_TYPE, "").lower().replace("_", "-")
+
+
+def cheapest(kind: InstanceType, capacity_type: str) -> float | None:
+    """$/h of the type where it can be had for the least; None where it cannot be had so."""
+    sold = (one.price for one in kind.offerings if one.available and one.capacity_type == capacity_type)
+    return min(sold, default=None)
 
 
 def node_price(node: Node, sold: Sold) -> float | None:
