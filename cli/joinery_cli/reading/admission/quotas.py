@@ -80,20 +80,18 @@ class _Count:
         for name, most in self._most.items():
             if missing := _unsaid(pod, name):
                 return self._quota.metadata.name, f"{name} is bounded, and container {missing} says none"
-            # The files may hold some of the pods that the cluster has counted.
-            used = max(self._used[name], self._others.get(name, 0))
-            if asked.get(name, 0) and used + asked[name] > most:
+            if asked.get(name, 0) and self._taken(name) + asked[name] > most:
                 return self._quota.metadata.name, f"{name} {self._quota.spec.hard[name]}"
         return None
 
     @property
     def used(self) -> dict[str, str | int | float]:
         """What is used of each bound, as quantities."""
-        found: dict[str, str | int | float] = {}
-        for name in self._most:
-            resource = resource_of(name)
-            found |= {name: texts({resource: max(self._used[name], self._others.get(name, 0))})[resource]}
-        return found
+        return {name: texts({resource_of(name): self._taken(name)})[resource_of(name)] for name in self._most}
+
+    def _taken(self, name: str) -> int:
+        """The files may have some of the pods that the cluster has counted."""
+        return max(self._used[name], self._others.get(name, 0))
 
     def add(self, pod: Pod) -> None:
         """Count a pod that is there."""
