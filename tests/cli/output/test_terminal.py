@@ -87,13 +87,13 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_of_many_things_it_is_told_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_things_a_terminal_shows_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading a thousand records takes a while."""
     monkeypatch.setenv("TERM", "xterm")
     ends = time.monotonic() + 30
-    with redirect_stderr(_Terminal()) as told:
+    with redirect_stderr(_Terminal()) as terminal:
         for number in counted([1, 2, 3], "reading records", after=0):
-            while number == 2 and "reading records: 1 of 3 …" not in told.getvalue():
+            while number == 2 and "reading records: 1 of 3 …" not in terminal.getvalue():
                 assert time.monotonic() < ends
 
 

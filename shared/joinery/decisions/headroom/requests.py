@@ -157,10 +157,11 @@ def request_statuses(
 def _conditions(one: ResolvedRequest, *, has_room: bool, why: str, now: datetime) -> list[Condition]:
     request, at = one.request, Observation(now=now, generation=one.request.metadata.generation)
 
+    conditions = put(request.status.conditions, true(ACCEPTED, at, "ProvisioningRequest is accepted"))
+
     def made(kind: str, reason: str, message: str) -> list[Condition]:
         return put(conditions, true(kind, at, message, reason=reason))
 
-    conditions = put(request.status.conditions, true(ACCEPTED, at, "ProvisioningRequest is accepted"))
     if one.problem:
         return made(FAILED, "FailedToCreatePods", one.problem)
     if request.is_provisioned:
