@@ -7,9 +7,9 @@ A policy is written once, in ``template.yaml``. ``tools/member.in.yaml`` has wha
 ``#= NAME`` where a block of the template is copied, with the comment above it. On the way
 
 - what a block asks of a resource that a member does not have is imported from the home, which exports it;
-- the role that SAM makes for a function becomes a role that this function may take (``#= role NAME``);
+- the role that SAM makes for a function becomes a role that this function may assume (``#= role NAME``);
 - a schedule says its cluster;
-- rights of the installer lose the condition on its function: that is the home's, and who may take the role is asked;
+- rights of the installer lose the condition on its function: that is the home's, and who may assume the role is asked;
 - what an alias of YAML stands for is written out, because CloudFormation takes none and this template needs no SAM.
 """
 
@@ -121,7 +121,7 @@ def _copied(name: str, block: str, section: str) -> str:
 
 
 def _role(name: str, function: str, of_members: set[str]) -> str:
-    """The role that a function takes for a member: the policies of its own role that are about a cluster."""
+    """The role that a function assumes for a member: the policies of its own role that are about a cluster."""
     _, _, policies = function.partition("\n      Policies:\n")
     managed = [one for one in re.findall(r"^        - !Ref (\w+)$", policies, re.MULTILINE) if one in of_members]
     text = _ROLE.format(name=name, policies=", ".join(f"!Ref {one}" for one in managed))

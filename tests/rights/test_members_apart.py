@@ -34,7 +34,7 @@ CLUSTERS, DOORS = ("green", "blue"), ("provisioning", "lifecycle")
 
 @dataclass
 class Stage:
-    """What is served, and who has asked EC2 for what: operations and roles that were taken."""
+    """What is served, and who has asked EC2 for what: operations and roles that were assumed."""
 
     served: Served
     asked: list[tuple[str, str]]

@@ -97,7 +97,7 @@ def test_a_member_s_roles_are_enough_for_what_its_cluster_needs(needed: Needed) 
 
 
 def test_a_member_s_roles_have_the_statements_of_the_home_s_roles_and_no_others() -> None:
-    """A policy is written once. The installer's lose the condition on its function, which no role has that is taken."""
+    """A policy is written once. The installer's lose the condition on its function, which no assumed role has."""
     for door, statements in MEMBER_ROLES.items():
         own = {(one.effect, one.actions, one.resources, _unbound(one)) for one in ROLES[door]}
         for one in statements:

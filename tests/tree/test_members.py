@@ -154,7 +154,7 @@ def test_a_member_imports_all_that_its_home_exports_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_member_s_role_trusts_the_home_s_role_of_that_function_alone(door: str) -> None:
-    """IAM lets a principal that is named in the trust policy take a role of its own account without another right."""
+    """IAM lets a principal that is named in the trust policy assume a role of its own account without another right."""
     trust = _member("green").resources[f"{door}FunctionRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     principal = {"AWS": f"joinery-blue-{door}FunctionRoleArn"}
     assert trust == [{"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}]

@@ -18,8 +18,8 @@ Each correction makes it behave as AWS documents:
 - A line for a log group that is gone is dropped: no role may make one (``logs:CreateLogGroup``).
 - A layer is unpacked once, and not once for every execution environment: that would take gigabytes and minutes.
 - ``AWS::SecretsManager::ResourcePolicy`` is a secret's policy.
-- Who is named in a role's trust policy may take the role without another right in the same account, and a right to take
-  roles may ask for a tag of the role (IAM User Guide, "Policy evaluation logic"; STS API AssumeRole).
+- Who is named in a role's trust policy may assume the role without another right in the same account, and a right to
+  assume roles may ask for a tag of the role (IAM User Guide, "Policy evaluation logic"; STS API AssumeRole).
 - ``aws:PrincipalArn`` of a session is the ARN of its role (IAM User Guide, "Global condition context keys").
 - What a function's role does carries ``lambda:SourceFunctionArn`` (Lambda Developer Guide, "Using source function
   ARN").

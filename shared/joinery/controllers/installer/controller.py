@@ -4,7 +4,7 @@ CloudFormation is always answered, whatever happens, because it waits up to an h
 no call is begun that might outlast the run, and time is kept for removing the installer's access and for the answer.
 
 A member's requests (``decisions.installation.members``) are carried out in the name of the member's role, which this
-installer takes. So its access entry, its secret and its nodes' role are the member's, and nothing else can be.
+installer assumes. So its access entry, its secret and its nodes' role are the member's, and nothing else can be.
 
 Two custom resources: ``Preparation`` is there before the doors and is deleted after them (``installer.preparation``),
 ``Connection`` the other way round (``installer.connection``). Deleting them is the hook of ``sam delete`` and ``make

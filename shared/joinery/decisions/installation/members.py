@@ -13,7 +13,7 @@ from joinery.decisions.installation.requests import StackRequest
 from joinery.objects.errors import ConfigurationError, RefusedError
 from joinery.objects.member import Member
 
-#: Of a custom resource of a member's stack alone: the role that the installer takes.
+#: Of a custom resource of a member's stack alone: the role that the installer assumes.
 ROLE = "InstallerRole"
 #: Of the one that connects it: the webhook's secret.
 SECRET = "WebhookSecret"
