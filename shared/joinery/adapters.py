@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from joinery.gateways.kubernetes.transport import Transport
     from joinery.gateways.memory.bucket import Store
     from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
-    from joinery.gateways.memory.register import Register
+    from joinery.gateways.memory.members import Register
     from joinery.gateways.memory.s3 import S3Store
     from joinery.gateways.memory.unavailable import RefusedRequests, UnavailableOfferings
     from joinery.objects.member import Member

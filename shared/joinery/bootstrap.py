@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from joinery.decisions.interruption.notice import Notice
     from joinery.gateways.bundles import Gateways, InstallerGateways
     from joinery.gateways.doorbell.gateway import Doorbell
-    from joinery.gateways.memory.register import KnownMembers, Register
+    from joinery.gateways.memory.members import KnownMembers, Register
     from joinery.objects.member import Member
 
 #: What stands for the gateways of Lambda.
@@ -301,7 +301,7 @@ def _called(own: Door, call: Mapping[str, Any]) -> Door:
 
 @cache
 def _known_members() -> "KnownMembers":
-    from joinery.gateways.memory.register import KnownMembers
+    from joinery.gateways.memory.members import KnownMembers
 
     return KnownMembers(_register(), now=_clock(), log=adapters.log_left_out)
 

@@ -4,7 +4,8 @@ import boto3
 import pytest
 
 from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
-from joinery.gateways.memory.register import DynamoRegister, Register
+from joinery.gateways.memory.members import Register
+from joinery.gateways.memory.register import DynamoRegister
 from joinery.gateways.memory.table import KEY
 from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.member import Member

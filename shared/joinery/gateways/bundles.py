@@ -3,14 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from joinery.gateways.account.gateway import Account, Registering
 from joinery.gateways.doorbell.gateway import Doorbell
 from joinery.gateways.ec2.gateway import Cloud
 from joinery.gateways.kubernetes.gateway import Cluster, Objects, Recorder
 from joinery.gateways.memory.bucket import Store
 from joinery.gateways.memory.unavailable import RefusedRequests, RememberedRefusals, UnavailableOfferings
 from joinery.gateways.workers import OneByOne, Workers
+
+if TYPE_CHECKING:
+    from joinery.gateways.account.gateway import Account
+    from joinery.gateways.memory.members import Register
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class InstallerGateways:
     the same as another role, which is a member's own: of its ARN, and that of its webhook's secret.
     """
 
-    account: Account
+    account: "Account"
     objects: Callable[[str], Objects]
     sleep: Callable[[float], None]
     now: Callable[[], datetime]
-    register: Registering
+    register: "Register"
     as_member: Callable[[str, str], "InstallerGateways"]

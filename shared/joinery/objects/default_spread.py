@@ -9,8 +9,9 @@ import re
 from typing import Any, NamedTuple
 
 DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
-_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_WRITTEN = re.compile(r"(\S+) +([0-9]+)(?: +(DoNotSchedule|ScheduleAnyway))?(?: +for +(\S+))?")
+# Compiled where they are used: every function reads its settings, and few stacks have this one.
+_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_WRITTEN = r"(\S+) +([0-9]+)(?: +(DoNotSchedule|ScheduleAnyway))?(?: +for +(\S+))?"
 
 
 class DefaultSpread(NamedTuple):
@@ -47,7 +48,7 @@ def check(spreads: DefaultSpreads) -> None:
     """Raises ``ValueError`` for what a scheduler would not start with (``ValidatePodTopologySpreadArgs``)."""
     seen: set[Any] = set()
     for one in spreads:
-        if not _KEY.fullmatch(one.topology_key):
+        if not re.fullmatch(_KEY, one.topology_key):
             raise ValueError(f"{one.topology_key!r} is no topology key")
         if one.max_skew < 1:
             raise ValueError(f"the skew over {one.topology_key} must be 1 or more")
@@ -58,7 +59,7 @@ def check(spreads: DefaultSpreads) -> None:
 
 
 def _one(text: str) -> DefaultSpread:
-    match = _WRITTEN.fullmatch(text.strip())
+    match = re.fullmatch(_WRITTEN, text.strip())
     if match is None:
         raise ValueError(
             f"{text.strip()!r} is no topology key, skew and what to do, such as topology.kubernetes.io/zone 1 "

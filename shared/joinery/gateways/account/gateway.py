@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from joinery.objects.member import Member
-
 #: Seconds that a call takes at most, all its attempts together.
 LONGEST_CALL = 25.0
 
@@ -70,16 +68,3 @@ class Account(Protocol):
 
     def answer(self, url: str, body: bytes) -> None:
         """Put an answer where CloudFormation waits for it: a presigned URL of S3."""
-
-
-class Registering(Protocol):
-    """What the installer does with the register of members (``joinery.gateways.memory.register``)."""
-
-    def get(self, cluster: str) -> Member | None:
-        """The member of that name; None where there is none."""
-
-    def put(self, member: Member) -> None:
-        """Register a member, in the place of what is registered under its name."""
-
-    def remove(self, cluster: str) -> None:
-        """Take a member out. One that is not there is no error."""
