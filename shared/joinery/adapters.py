@@ -78,9 +78,7 @@ def register(config: Settings) -> "Register":
     return DynamoRegister(config.table, config.region, now=now)
 
 
-def installer_gateways(
-    config: Settings, register: "Callable[[], Register]", role: str = "", secret: str = ""
-) -> "InstallerGateways":
+def installer_gateways(config: Settings, role: str = "", secret: str = "") -> "InstallerGateways":
     """The installer's. ``role``, ``secret``: a member's, in whose name everything is asked then."""
     import time
 
@@ -95,8 +93,8 @@ def installer_gateways(
         objects=lambda cluster: _objects(cluster, config.region, session),
         sleep=time.sleep,
         now=now,
-        register=cast("Register", _Deferred(register)),
-        as_member=lambda role, secret: installer_gateways(config, register, role, secret),
+        register=cast("Register", _Deferred(lambda: register(config))),
+        as_member=lambda role, secret: installer_gateways(config, role, secret),
     )
 
 

@@ -62,6 +62,7 @@ class Door:
     def __init__(self, name: str, cluster: str = "") -> None:
         self.name, self.cluster = name, cluster
         self._registered: Member | None = None
+        self._controller: Any = None
 
     def in_force(self) -> Settings | None:
         """The settings for the run that begins; None for a cluster that nobody has registered."""
@@ -114,15 +115,16 @@ class Door:
 
     def made(self, make: Callable[[], T]) -> T:
         """What the door has only one of: its controller."""
-        if "_controller" not in vars(self):
-            vars(self)["_controller"] = make()
-        controller: T = vars(self)["_controller"]
+        if self._controller is None:
+            self._controller = make()
+        controller: T = self._controller
         return controller
 
     def registered(self, member: "Member | None") -> "Member | None":
         """What is registered of it. If that is something else, everything is made anew that depends on it."""
         if member != self._registered:
-            for name in ("settings", "gateways", "_controller"):
+            self._controller = None
+            for name in ("settings", "gateways"):
                 vars(self).pop(name, None)
         self._registered = member
         return member
@@ -311,7 +313,7 @@ def installer() -> "InstallerController":
     from joinery.controllers.installer.controller import InstallerController
 
     config = door("installer").settings
-    gateways = _installer_gateways(config)
+    gateways = cast("InstallerGateways", _source().installer_gateways(config))
     return InstallerController(gateways, config.cluster, has_access_entries=config.access_entries)
 
 
@@ -338,26 +340,18 @@ def _built(config: Settings) -> "Gateways":
 
 @cache
 def _register() -> "Register":
-    """Which members there are: in the table, or in the simulator, where it is beside its gateways."""
-    config = settings_module.read(os.environ)
-    if config.gateways != AWS:
-        return cast("Register", import_module(config.gateways.partition(":")[0]).register(config))
-    return adapters.register(config)
-
-
-def _installer_gateways(config: Settings) -> "InstallerGateways":
-    """The installer's gateways: the real ones, or those of the simulator, which are beside its others."""
-    if config.gateways == AWS:
-        return adapters.installer_gateways(config, _register)
-    return cast("InstallerGateways", import_module(config.gateways.partition(":")[0]).installer_gateways(config))
+    """Which members there are."""
+    return cast("Register", _source().register(settings_module.read(os.environ)))
 
 
 def _clock() -> Callable[[], datetime]:
-    """The real one, or that of the simulator, which is beside its gateways."""
-    config = settings_module.read(os.environ)
-    if config.gateways == AWS:
-        return adapters.now
-    return cast("Callable[[], datetime]", import_module(config.gateways.partition(":")[0]).now)
+    return cast("Callable[[], datetime]", _source().now)
+
+
+def _source() -> Any:
+    """What has the clock, the register and the installer's gateways: the real ones, or those of the simulator."""
+    path = os.environ.get(settings_module.variable("gateways")) or AWS
+    return adapters if path == AWS else import_module(path.partition(":")[0])
 
 
 _CACHED = (_own, _members, _register, _known_members, adapters.bucket, adapters.table, installer)
