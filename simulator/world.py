@@ -60,10 +60,6 @@ class World:
             UnavailableToMember(home.unavailable, name) if home else InMemoryUnavailableOfferings()
         )
         self.register: InMemoryRegister = home.register if home else InMemoryRegister()
-        #: The members, by the role of their installer.
-        self.installers: dict[str, World] = {}
-        if home:
-            home.installers[installer_role(name)] = self
         self.refusals = RememberedRefusals()
         self.store.put_catalog(self.cloud.catalog())
         self.account = InMemoryAccount(name, now=self.clock.now, role=installer_role(name) if home else ROLE)
@@ -93,8 +89,11 @@ class World:
             sleep=self._sleep,
             now=self.clock.now,
             register=self.register,
-            as_member=lambda role, _: self.installers[role].installer_gateways,
+            as_member=lambda role, _: self._installed_by(role).installer_gateways,
         )
+
+    def _installed_by(self, role: str) -> "World":
+        return next(member for member in self.members if installer_role(member.name) == role)
 
     def _sleep(self, seconds: float) -> None:
         self.clock.advance(timedelta(seconds=seconds))
