@@ -16,7 +16,7 @@ _has_time_for: ContextVar[Callable[[float], bool] | None] = ContextVar("has_time
 
 @contextmanager
 def within(has_time_for: Callable[[float], bool]) -> Iterator[None]:
-    """Begin no request in this block, and this thread, for whose seconds there is no time."""
+    """Begin no request in this block, and in calls that workers make for it, for whose seconds there is no time."""
     token = _has_time_for.set(has_time_for)
     try:
         yield
