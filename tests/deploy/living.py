@@ -49,9 +49,12 @@ class Living:
     def until_over(self, is_over: Callable[[], bool]) -> None:
         """The same while the definitions go, so that no snapshot can be read: pods end, and no node joins."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_over():
+        over = False
+        while not over:
             assert time.monotonic() < deadline, f"not over; logs are in {self.standin.folder}"
+            over = is_over()
             self._kubelets.tick()
+            self._remove_ended()
             time.sleep(POLL_SECONDS)
 
     def look(self) -> Snapshot:
@@ -60,15 +63,23 @@ class Living:
 
     def tick(self) -> None:
         """What kubelets would have done by now: running instances register, pods start and end."""
-        claims = self.look().node_claims
-        # Asked last: an instance that has ended while the cluster was read must register no Node any more.
         running = self.instances("running")
-        for claim in claims:
+        for claim in self.look().node_claims:
             instance = instance_of(claim)
             if instance in running - self._booted:
                 self._booted.add(instance)
                 self._kubelets.boot([claim])
         self._kubelets.tick()
+        self._remove_ended()
+
+    def _remove_ended(self) -> None:
+        """What the cloud controller manager does: a Node whose instance has ended goes, also one that registered late.
+        Those with a finalizer are Joinery's to remove.
+        """
+        ended = self.instances("shutting-down", "terminated")
+        for node in self._kubelets.nodes():
+            if node.spec.provider_id.rpartition("/")[2] in ended and not node.metadata.finalizers:
+                self._kubelets.send("DELETE", f"/api/v1/nodes/{node.metadata.name}", None)
 
     def instances(self, *states: str) -> set[str]:
         """The ids of the instances in these states, whoever launched them."""

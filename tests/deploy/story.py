@@ -51,9 +51,9 @@ class Story:
     ``before``, ``after``: everything in account and cluster, by name. ``seconds``: how long each part took.
     ``variables``: the environment of the provisioning function, after each part. ``versions``: what the installer had
     written on the cluster's objects by then. ``first``, ``second``, ``third``: when all pods ran, at the beginning,
-    after the interruption, and after the rollback. ``fourth``, ``kept``: before and after the uninstallation that
-    keeps nodes; ``instances`` are those of both moments, and ``left`` is what stayed. ``uninstalled``,
-    ``handed_over``: what the two uninstallations printed.
+    after the interruption, and after the rollback; ``rolled_back``: when the rollback was over. ``fourth``, ``kept``:
+    before and after the uninstallation that keeps nodes; ``instances`` are those of both moments, and ``left`` is what
+    stayed. ``uninstalled``, ``handed_over``: what the two uninstallations printed.
     """
 
     standin: StandIn
@@ -68,6 +68,7 @@ class Story:
     second: Snapshot | None = None
     failed_update: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    rolled_back: Snapshot | None = None
     third: Snapshot | None = None
     deleted_too_early: str = ""
     after_refusal: frozenset[str] = frozenset()
@@ -103,7 +104,7 @@ def tell(standin: StandIn) -> Story:
         stack.deploy({**parameters, "Settings": "WebhookConcurrency=2; MaxLaunches=7"})
     _note(story, "updated")
     _release(story, parameters)
-    _fail(story, parameters)
+    _fail(story, living, parameters)
     with story.timed("from a pending pod to a running one, after the rollback"):
         _scale(living, MORE_PODS)
         story.third, _ = living.until(all_run(MORE_PODS))
@@ -184,7 +185,7 @@ def _release(story: Story, parameters: dict[str, str]) -> None:
     _note(story, "upgraded")
 
 
-def _fail(story: Story, parameters: dict[str, str]) -> None:
+def _fail(story: Story, living: Living, parameters: dict[str, str]) -> None:
     """A release that has changed functions and cluster before it fails: a queue that SQS does not accept comes last."""
 
     def break_it(template: dict[str, Any]) -> None:
@@ -203,6 +204,8 @@ def _fail(story: Story, parameters: dict[str, str]) -> None:
         except StackError as error:
             story.failed_update = str(error)
     _note(story, "rolled back")
+    # Nobody plays kubelets during an update, so one that lasts may find a node to replace, with the failing release.
+    story.rolled_back = living.look()
 
 
 def _scale(living: Living, replicas: int) -> None:

@@ -80,8 +80,9 @@ def test_a_failed_update_is_rolled_back_to_a_stack_that_works(story: Story) -> N
     assert story.variables["rolled back"] == story.variables["upgraded"]
     assert story.versions["rolled back"] == NEXT_RELEASE
     assert story.second is not None
+    assert story.rolled_back is not None
     assert story.third is not None
-    old = {claim.metadata.name for claim in story.second.node_claims}
+    old = {claim.metadata.name for claim in story.rolled_back.node_claims}
     launched = [claim for claim in story.third.node_claims if claim.metadata.name not in old]
     assert {claim.metadata.annotations[keys.VERSION] for claim in launched} == {NEXT_RELEASE}
     assert {claim.metadata.annotations[keys.VERSION] for claim in story.second.node_claims} == {__version__}
