@@ -128,8 +128,8 @@ def _rounded(hourly: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def _kept(packing: Packing) -> Mapping[str, Any]:
-    """The bound that takes the preferences and weights which the plan keeps for rules, where it is another one; and
-    about what each of them costs, $/h.
+    """The bound that takes the preferences, weights and node sizes which the plan keeps for rules, where it is another
+    one; and about what each of them costs, $/h.
     """
     if packing.kept_bound <= packing.lower_bound:
         return {}

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from joinery.decisions.scheduling.packing import Kept, Packing
 from joinery_cli.view.figures import MOST_GAP, NEGLIGIBLE, ONE_PRICE, money
 
-_WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights"}
+_WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights", Kept.SIZES: "Nodes' sizes"}
 
 
 def nearness(packing: Packing) -> Iterator[str]:
-    """Of a plan that buys something: what is proven, what of the gap is due to preferences and weights, and why a weak
-    bound is weak.
+    """Of a plan that buys something: what is proven, what of the gap is due to preferences, weights and node sizes, and
+    why a weak bound is weak.
     """
     # One price is shown as one figure: two sums of it may be rounded to either side.
     bound = packing.paid if packing.gap < ONE_PRICE else packing.lower_bound

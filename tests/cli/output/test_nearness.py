@@ -10,9 +10,10 @@ from simulator.builders import EPOCH
 from tests.cli.packings import LAUNCH, PRICES
 
 PRICE = LAUNCH.offering.price
+BOTH = (Kept.PREFERENCES, Kept.WEIGHTS)
 
 
-def _plan(lower: float, keeping: float = 0.0, *weaknesses: str, kept: tuple[Kept, ...] = tuple(Kept)) -> Packing:
+def _plan(lower: float, keeping: float = 0.0, *weaknesses: str, kept: tuple[Kept, ...] = BOTH) -> Packing:
     """A plan of one node, with bounds as shares of its price; what is kept lifts them alike."""
     each = (keeping - lower) * PRICE / len(kept)
     return Packing(
@@ -72,6 +73,8 @@ def test_only_what_there_is_explains_a_gap() -> None:
     assert said == "Pods' preferences cost about $0.0283/h, all of that: with them kept, nothing is cheaper"
     (_, said) = nearness(_plan(0.5, 1.0, kept=(Kept.WEIGHTS,)))
     assert said == "NodePools' weights cost about $0.0283/h, all of that: with them kept, nothing is cheaper"
+    (_, said) = nearness(_plan(0.5, 1.0, kept=(Kept.SIZES,)))
+    assert said == "Nodes' sizes cost about $0.0283/h, all of that: with them kept, nothing is cheaper"
 
 
 def test_a_weak_bound_is_called_weak() -> None:

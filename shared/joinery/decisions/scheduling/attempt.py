@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.launches import launches_of
 from joinery.decisions.scheduling.optimise.bound import WEAK, Bounds, bounds
 from joinery.decisions.scheduling.optimise.dealing import dealt_for_less
-from joinery.decisions.scheduling.optimise.improve import cheaper
+from joinery.decisions.scheduling.optimise.improve import cheaper, size_factors
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Relaxed, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
@@ -81,7 +81,9 @@ class PackingAttempt:
         Places that this strategy closed are open to others, so they count.
         """
         pools = Workspace(self.problem).pools if self.strategy.closed else self.work.pools
-        return bounds(self.work, self.packer.bought, pools, self.packing.hourly, self.effort)
+        bought = self.packer.bought
+        factors = size_factors(self.work, bought, ())
+        return bounds(self.work, bought, pools, self.packing.hourly, self.effort, factors)
 
     @property
     def is_cheapest(self) -> bool:

@@ -17,6 +17,7 @@ class Kept(StrEnum):
 
     PREFERENCES = "preferences"
     WEIGHTS = "weights"
+    SIZES = "sizes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,9 @@ class Packing:
     pool_reasons      why NodePools took no part
     lower_bound       $/h: no set of new nodes for the pods in ``launches`` costs less; proven. A spread over hosts is
                       read as Karpenter reads it: one more, empty host may always come
-    kept_bound        $/h: the same for sets that keep the preferences that this plan keeps, and put no more pods of a
-                      class in NodePools of lower weight
-    kept              which of the two there are in this plan, and by how much each lifts the bound, $/h: about what it
+    kept_bound        $/h: the same for sets that keep the preferences that this plan keeps, put no more pods of a class
+                      in NodePools of lower weight, and give up no more of what is wanted of nodes' sizes
+    kept              which of these there are in this plan, and by how much each lifts the bound, $/h: about what it
                       costs. Empty where ``kept_bound`` is not worked out
     weaknesses        why the bounds are far below the price, in words; empty where they are not
     method            how the plan was made
@@ -163,8 +164,8 @@ class Packing:
 
     @property
     def kept_gap(self) -> float:
-        """How far the price may be above the best possible with the preferences and weights that this plan
-        keeps.
+        """How far the price may be above the best possible with the preferences, weights and node sizes that
+        this plan keeps.
         """
         return self._above(max(self.lower_bound, self.kept_bound))
 

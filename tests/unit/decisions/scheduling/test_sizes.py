@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.packing import Kept, Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
@@ -67,6 +67,14 @@ def test_a_preference_is_no_part_of_the_bound() -> None:
     bounds = [planned({NODE_SIZE: size}).lower_bound for size in ("cheapest", "balanced", "small")]
     bounds.append(planned({MAX_NODE_SHARE: "10%"}).lower_bound)
     assert bounds == pytest.approx([bounds[0]] * 4)
+
+
+def test_the_bound_that_keeps_sizes_says_what_they_cost() -> None:
+    """Nobody is told of a gap that is what they asked for. And it is a bound: a plan that asks for nothing has none."""
+    cheapest, small = planned({NODE_SIZE: "cheapest"}), planned({NODE_SIZE: "small"})
+    assert small.kept_gap < 1e-6 < small.gap
+    assert small.kept[Kept.SIZES] == pytest.approx(small.hourly - small.lower_bound)
+    assert cheapest.kept == {}
 
 
 def test_a_pool_that_says_nothing_has_the_size_of_the_settings() -> None:

@@ -1,15 +1,17 @@
 """A proven lower bound on what the launches of a packing must cost.
 
 Preferences are no rules, so where they cost something no plan that keeps them is near the bound; and a right plan may
-pass over a NodePool of higher weight, though it need not (decision 97). A second bound takes for rules what the plan
-keeps of both. What either of them knows is in ``proof_instance``, and the proofs are in
-``optimizer/bounds``. Where a bound is weak, the plan says what its pods and NodePools ask for
-that the proof leaves out.
+pass over a NodePool of higher weight, though it need not (decision 97). What is wanted of nodes' sizes is no rule
+either. A second bound takes for rules what the plan keeps of all three (decision 169). What either of them knows is in
+``proof_instance``, and the proofs are in ``optimizer/bounds``. Where a bound is weak, the plan says what its pods and
+NodePools ask for that the proof leaves out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
+from joinery.decisions.optimizer.arrays import Floats
 from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
 from joinery.decisions.optimizer.bounds.market_bound import market_bound_of_parts
@@ -17,6 +19,7 @@ from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.optimise.bin_types import Preferences
 from joinery.decisions.scheduling.optimise.domain_rows import KEYS
 from joinery.decisions.scheduling.optimise.proof_demands import (
     ProofDemand,
@@ -71,35 +74,83 @@ class _Bound:
     cut_short: str = ""
 
 
-def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], price: float, effort: Effort) -> Bounds:
+def bounds(
+    work: Workspace,
+    nodes: Sequence[NewNode],
+    pools: Sequence[Pool],
+    price: float,
+    effort: Effort,
+    size_factors: Mapping[str, Floats] = MappingProxyType({}),
+) -> Bounds:
     """Of a packing's new nodes, which cost ``price`` ($/h) together; zero where all of them are reserved, and so paid
     for.
 
     ``pools``: with all that they sell, also what the packing kept out of. ``effort``: whether there is time for proofs.
+    ``size_factors``: by pool, what the price of each type counts as, as a multiple; none where it counts as it is.
     """
     if all(node.reservation for node in nodes):
         return Bounds()
     demands = hard_demands(work, nodes)
     if effort.is_over() and len(demands) * len(pools) > _SOON_BOUNDED:
         return Bounds(weaknesses=(_NO_TIME,))
-    # What users want of a node's size is no rule, so no part of the bound.
-    pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
-    rules = kept_by(nodes, pools)
-    # Of many classes a proof takes seconds. What is kept is most of the difference, so the last bound gets them.
-    is_many = len(demands) > _MANY_CLASSES
-    bound = _proven(work, demands, nodes, pools, price, effort, is_brief=is_many and bool(rules))
-    hard = keeping = bound.cost
+    hard = keeping = 0.0
     kept: dict[Kept, float] = {}
-    for rule in rules:
+    readings = _readings(work, nodes, pools, size_factors)
+    for rule, reading in readings:
+        # Of many classes a proof takes seconds. What is kept is most of the difference, so the last bound gets them.
+        bound = _proven(work, reading, nodes, price, effort, is_brief=reading is not readings[-1][1])
+        if rule is None:
+            hard = keeping = bound.cost
+        else:
+            kept[rule] = max(bound.cost - keeping, 0.0)
+            keeping += kept[rule]
         if keeping >= price * (1 - _ROUNDING):
             break
-        is_last = rule is rules[-1]
-        demands = kept_demands(nodes) if is_last else hard_demands(work, nodes, keeps_weights=True)
-        bound = _proven(work, demands, nodes, pools, price, effort, is_brief=is_many and not is_last)
-        kept[rule] = max(bound.cost - keeping, 0.0)
-        keeping += kept[rule]
-    weak = _weaknesses(demands, nodes, bound) if price > keeping * (1 + WEAK) else ()
+    weak = _weaknesses(reading.demands, nodes, bound) if price > keeping * (1 + WEAK) else ()
     return Bounds(hard=hard, keeping=keeping, kept=kept, weaknesses=weak)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """What a bound takes for rules. ``preferences``: what makes prices count as other than they are. ``given``: $/h, by
+    how much more than their prices the plan's nodes count.
+
+    Nodes that count as no more than that above their prices cost at least the least that any count as, less that.
+    """
+
+    demands: Sequence[ProofDemand]
+    pools: Sequence[Pool]
+    preferences: Preferences | None = None
+    given: float = 0.0
+
+
+def _readings(
+    work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], size_factors: Mapping[str, Floats]
+) -> Sequence[tuple[Kept | None, _Reading]]:
+    """Hard rules alone first; then with one thing after another that the plan keeps, and which that is."""
+    # What users want of a node's size is no rule.
+    whole = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
+    hard, with_weights = hard_demands(work, nodes), hard_demands(work, nodes, keeps_weights=True)
+    readings: list[tuple[Kept | None, _Reading]] = [(None, _Reading(hard, whole))]
+    rules = kept_by(nodes, pools)
+    for rule in rules:
+        readings.append((rule, _Reading(kept_demands(nodes) if rule is rules[-1] else with_weights, whole)))
+    if _are_sizes_read(work, nodes, hard) and any((of_pool > 1).any() for of_pool in size_factors.values()):
+        preferences = Preferences(size_factors=[size_factors[pool.name] for pool in pools], spot_types=0)
+        given = sum(
+            float(node.least_prices[node.cheapest()] * (size_factors[node.pool.name][node.cheapest()] - 1.0))
+            for node in nodes
+        )
+        readings.append((Kept.SIZES, _Reading(kept_demands(nodes), pools, preferences, given)))
+    return readings
+
+
+def _are_sizes_read(work: Workspace, nodes: Sequence[NewNode], demands: Sequence[ProofDemand]) -> bool:
+    """Whether the plan is small enough to be solved exactly; in a larger one sizes are a small part of the gap. Not
+    beside reservations, whose prices count as something of their own.
+    """
+    number = sum(len(node.pods) for node in nodes)
+    return number <= SMALL_DEMAND and len(demands) <= _MANY_CLASSES and not work.reservations
 
 
 def _weaknesses(demands: Sequence[ProofDemand], nodes: Sequence[NewNode], bound: _Bound) -> tuple[str, ...]:
@@ -110,29 +161,27 @@ def _weaknesses(demands: Sequence[ProofDemand], nodes: Sequence[NewNode], bound:
 
 
 def _proven(
-    work: Workspace,
-    demands: Sequence[ProofDemand],
-    nodes: Sequence[NewNode],
-    pools: Sequence[Pool],
-    price: float,
-    effort: Effort,
-    *,
-    is_brief: bool = False,
+    work: Workspace, reading: _Reading, nodes: Sequence[NewNode], price: float, effort: Effort, *, is_brief: bool
 ) -> _Bound:
-    """The best bound for its time, or ``is_brief`` the one that takes a moment; no more than ``price``, because nodes
-    that cost so much are known.
+    """The best bound for its time, or of many classes, where ``is_brief``, the one that takes a moment; no more than
+    ``price``, because nodes that cost so much are known.
     """
-    demands = with_gathered(work, demands)
-    instances = ProofInstances(work, demands, nodes, pools)
+    demands = with_gathered(work, reading.demands)
+    instances = ProofInstances(work, demands, nodes, reading.pools, reading.preferences)
     if sum(demand.count for demand in demands) <= SMALL_DEMAND and not effort.is_over():
         _, constrained = instances.constrained()
-        result = solve_exactly(constrained, price, patience=effort.patience()) if is_small(constrained) else None
-        # A bound above the price means that the plan reads some rule in another way than the rows do. Then they prove
-        # nothing of it.
-        if result and result.bound <= price * (1 + _ROUNDING):
-            return _Bound(min(result.bound, price), result.is_tight)
+        cutoff = price + reading.given
+        if is_small(constrained):
+            result = solve_exactly(constrained, cutoff, patience=effort.patience())
+            # A bound above the price means that the plan reads some rule in another way than the rows do. Then they
+            # prove nothing of it.
+            if result.bound <= cutoff * (1 + _ROUNDING):
+                return _Bound(min(result.bound - reading.given, price), result.is_tight)
     plain = instances.plain()
-    return _Bound(market_bound_of_parts(plain), cut_short=_TOO_MUCH) if is_brief else _of_any_size(plain, effort)
+    if is_brief and len(demands) > _MANY_CLASSES:
+        return _Bound(market_bound_of_parts(plain) - reading.given, cut_short=_TOO_MUCH)
+    bound = _of_any_size(plain, effort)
+    return replace(bound, cost=bound.cost - reading.given)
 
 
 def _of_any_size(instance: PackingInstance, effort: Effort) -> _Bound:
