@@ -13,7 +13,7 @@ from joinery.objects.karpenter.labels import HOSTNAME, INSTANCE_TYPE
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice, ResourceSliceSpec
 from joinery.objects.snapshot.extended_resources import read_as_claims
-from simulator.builders import instance_type, node, node_pool, pod
+from simulator.builders import daemon_set, instance_type, node, node_pool, owner, pod
 from tests.unit.decisions.verification.plans import problem
 
 GPU, RESOURCE = "gpu.example.com", "example.com/gpu"
@@ -88,3 +88,12 @@ def test_a_snapshot_without_such_resources_is_the_same() -> None:
     for objects in ((_asking("a"),), (pod("a"), _class("gpu", RESOURCE))):
         snapshot = problem(*objects).snapshot
         assert read_as_claims(snapshot) is snapshot
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_daemon_set_that_asks_by_number_claims_too(running: bool) -> None:
+    """On a node to be bought; what its newest pod asks for counts, as with other resources."""
+    agent = daemon_set("agent", namespace="default", requests={RESOURCE: "1"})
+    there = [_asking("agent-1", node="elsewhere", owner=owner("DaemonSet", "agent")), node("elsewhere")]
+    plan = _plan(_class("gpu", RESOURCE), agent, *(there if running else ()), _asking("a"), _asking("b"))
+    assert [len(launch.pods) for launch in plan.launches] == [1, 1]

@@ -93,7 +93,7 @@ def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
         ),
         pods=node.pods,
         min_values_relaxed=node.is_relaxed,
-        drivers=drivers_of(market.stocks[rows[0]], node.claimed),
+        drivers=drivers_of(node.pool.stocks[rows[0]], node.claimed),
     )
 
 

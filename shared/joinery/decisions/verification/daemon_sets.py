@@ -156,7 +156,10 @@ def _daemon_pod(daemon_set: DaemonSet, live: Pod | None) -> Pod:
     tolerations = [*template.spec.tolerations, *_DAEMON_TOLERATIONS]
     spec = msgspec.structs.replace(template.spec, tolerations=tolerations)
     if live is not None:
-        took = {name: getattr(live.spec, name) for name in ("containers", "init_containers", "overhead", "resources")}
+        took = {
+            name: getattr(live.spec, name)
+            for name in ("containers", "init_containers", "overhead", "resources", "resource_claims")
+        }
         spec = msgspec.structs.replace(spec, **took)
     return Pod(metadata=meta, spec=spec)
 

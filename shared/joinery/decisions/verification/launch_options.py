@@ -36,14 +36,15 @@ class LaunchOption:
     """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
 
     ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run.
-    ``daemon_ports``: the host ports that any of those sets takes. ``labels`` are the node's but for those of the
-    offering.
+    ``daemon_ports``: the host ports that any of those sets takes; ``claiming``: the pods that claim devices. ``labels``
+    are the node's but for those of the offering.
     """
 
     kind: InstanceType
     offerings: tuple[Offering, ...]
     daemons: Sequence[Resources]
     daemon_ports: frozenset[Port]
+    claiming: Sequence[EquivalenceClass]
     labels: Labels
 
     @cached_property
@@ -112,9 +113,14 @@ class LaunchOptions:
             return None
         nodes = self._nodes(launch, kind, labels, offerings)
         daemons = {id(requests): requests for requests in map(self.state.daemon_sets.requests_on, nodes)}
-        ports = frozenset(port for node in nodes for daemon in self.state.daemon_sets.on(node) for port in daemon.ports)
+        running = dict.fromkeys(daemon for node in nodes for daemon in self.state.daemon_sets.on(node))
         return LaunchOption(
-            kind=kind, offerings=offerings, daemons=tuple(daemons.values()), daemon_ports=ports, labels=labels
+            kind=kind,
+            offerings=offerings,
+            daemons=tuple(daemons.values()),
+            daemon_ports=frozenset(port for daemon in running for port in daemon.ports),
+            claiming=[daemon for daemon in running if daemon.pod.spec.resource_claims],
+            labels=labels,
         )
 
     def _nodes(

@@ -13,7 +13,14 @@ from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
-from joinery.objects.kubernetes.core import Container, ObjectMeta, Pod, PodResourceClaim, ResourceRequirements
+from joinery.objects.kubernetes.core import (
+    Container,
+    DaemonSet,
+    ObjectMeta,
+    Pod,
+    PodResourceClaim,
+    ResourceRequirements,
+)
 from joinery.objects.kubernetes.dynamic_resources import (
     DeviceAlternative,
     DeviceClaim,
@@ -46,10 +53,14 @@ def read_as_claims(snapshot: Snapshot) -> Snapshot:
     served = {name: one for name, one in by_name.items() if name not in advertised}
     templates: dict[str, ResourceClaimTemplate] = {}
     pods = tuple(_claiming(pod, served, templates) for pod in snapshot.pods)
+    daemon_sets = tuple(_of_claiming(daemon_set, served, templates) for daemon_set in snapshot.daemon_sets)
     if not templates:
         return snapshot
     return replace(
-        snapshot, pods=pods, resource_claim_templates=(*snapshot.resource_claim_templates, *templates.values())
+        snapshot,
+        pods=pods,
+        daemon_sets=daemon_sets,
+        resource_claim_templates=(*snapshot.resource_claim_templates, *templates.values()),
     )
 
 
@@ -77,6 +88,19 @@ def _claiming(pod: Pod, served: Mapping[str, str], templates: dict[str, Resource
         resource_claims=[*pod.spec.resource_claims, *references],
     )
     return with_fields(pod, spec=spec)
+
+
+def _of_claiming(
+    daemon_set: DaemonSet, served: Mapping[str, str], templates: dict[str, ResourceClaimTemplate]
+) -> DaemonSet:
+    template = daemon_set.spec.template
+    asked = Pod(metadata=ObjectMeta(namespace=daemon_set.metadata.namespace or "default"), spec=template.spec)
+    claiming = _claiming(asked, served, templates)
+    if claiming is asked:
+        return daemon_set
+    return with_fields(
+        daemon_set, spec=with_fields(daemon_set.spec, template=with_fields(template, spec=claiming.spec))
+    )
 
 
 def _template(namespace: str, reference: PodResourceClaim, of_class: str, count: int) -> ResourceClaimTemplate:

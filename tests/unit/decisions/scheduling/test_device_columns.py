@@ -17,6 +17,7 @@ from joinery.decisions.scheduling.optimise.device_columns import DeviceColumns
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
+from joinery.objects.kubernetes.core import DaemonSet
 from joinery.objects.kubernetes.dynamic_resources import (
     DeviceClass,
     ResourceClaimSpec,
@@ -24,7 +25,7 @@ from joinery.objects.kubernetes.dynamic_resources import (
     ResourceSliceSpec,
 )
 from joinery.objects.snapshot.offerings import InstanceType
-from simulator.builders import instance_type, node_pool, pod
+from simulator.builders import daemon_set, instance_type, node_pool, pod
 from tests.properties import examples
 from tests.unit.decisions.verification.plans import problem
 
@@ -69,7 +70,9 @@ def _type(name: str, price: float, *devices: Document) -> InstanceType:
     return replace(instance_type(name, price=price, spot=None), slices=_slices(*devices))
 
 
-def _plan(asked: dict[str, Document], pods: dict[str, int], *types: InstanceType) -> Packing:
+def _plan(
+    asked: dict[str, Document], pods: dict[str, int], *types: InstanceType, daemons: Sequence[DaemonSet] = ()
+) -> Packing:
     """``asked``: by template; ``pods``: by template, how many pods have claims from it."""
     templates = [
         msgspec.convert(
@@ -82,7 +85,7 @@ def _plan(asked: dict[str, Document], pods: dict[str, int], *types: InstanceType
         for name, count in pods.items()
         for n in range(count)
     ]
-    world = problem(node_pool(), *CLASSES.values(), *templates, *claiming, types=types)
+    world = problem(node_pool(), *CLASSES.values(), *templates, *claiming, *daemons, types=types)
     plan = solve(world)
     assert verify(world, plan) == ()
     assert not plan.unplaced
@@ -109,6 +112,15 @@ def test_what_selects_more_gives_way_to_what_selects_less() -> None:
 def test_a_bound_knows_how_many_devices_have_a_value_in_common() -> None:
     """Of two roots with two devices each, three devices with one root are on no node, and two are on each root."""
     plan = _plan({"two": _asks(2, root=True)}, {"two": 4}, ONE, FOUR)
+    assert plan.hourly == pytest.approx(plan.lower_bound) == 6.0
+
+
+def test_what_daemon_sets_take_is_nobody_s() -> None:
+    """Six pods: of each node with four devices a DaemonSet has one, and of a node with one all."""
+    agent = daemon_set(
+        "agent", namespace="default", resource_claims=[{"name": "c", "resourceClaimTemplateName": "one"}]
+    )
+    plan = _plan({"one": _asks()}, {"one": 6}, ONE, FOUR, daemons=[agent])
     assert plan.hourly == pytest.approx(plan.lower_bound) == 6.0
 
 

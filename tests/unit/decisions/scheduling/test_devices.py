@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
 from joinery.objects.karpenter.labels import ARCH, HOSTNAME, INSTANCE_TYPE, OVERRIDES, ZONE
-from joinery.objects.kubernetes.core import Node, Pod, PodResourceClaimStatus
+from joinery.objects.kubernetes.core import DaemonSet, Node, Pod, PodResourceClaimStatus
 from joinery.objects.kubernetes.dynamic_resources import (
     DeviceClass,
     ResourceClaim,
@@ -26,7 +26,7 @@ from joinery.objects.kubernetes.dynamic_resources import (
     ResourceSliceSpec,
 )
 from joinery.objects.snapshot.offerings import InstanceType
-from simulator.builders import EPOCH, instance_type, node, node_claim, node_pool, pod
+from simulator.builders import EPOCH, daemon_set, instance_type, node, node_claim, node_pool, owner, pod
 from tests.unit.decisions.verification.plans import A, B, problem
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
@@ -748,3 +748,72 @@ def test_a_template_of_slices_need_not_say_how_many_there_are() -> None:
     """(kubernetes/autoscaler #10199: pools made for nodes to come were never complete)"""
     slices = (msgspec.structs.replace(_slice(*_devices(1)), pool=ResourcePool(name="p", resource_slice_count=0)),)
     assert _plan(_claim("a"), _pod("a", "a"), types=(_type(*slices),)).launches
+
+
+# --- DaemonSets' claims ---
+
+
+def _template(name: str, *requests: Document) -> ResourceClaimTemplate:
+    said = {"metadata": {"name": name, "namespace": "default"}, "spec": {"spec": _asks(*requests)}}
+    return msgspec.convert(said, ResourceClaimTemplate)
+
+
+def _daemons(template: str = "one", **spec: Any) -> DaemonSet:
+    return daemon_set(
+        "agent", namespace="default", resource_claims=[{"name": "c", "resourceClaimTemplateName": template}], **spec
+    )
+
+
+ONE = _template("one")
+
+
+def test_a_daemon_set_has_its_devices_on_each_node_to_be_bought() -> None:
+    """kube-scheduler gives them to its pod, which comes before the others."""
+    three = [_pod(name, "*one") for name in "abc"]
+    assert sorted(map(len, _together(_plan(ONE, _daemons(), *three, types=(_gpus(3),))))) == [1, 2]
+    assert not _plan(ONE, _daemons(), _pod("a", "*one"), types=(_gpus(1),)).launches
+
+
+def test_a_daemon_set_that_only_looks_takes_no_device() -> None:
+    """Most agents for GPUs ask so (adminAccess)."""
+    looking = _template("looking", _exactly(adminAccess=True))
+    assert _plan(ONE, looking, _daemons("looking"), _pod("a", "*one"), types=(_gpus(1),)).launches
+
+
+def test_types_without_devices_for_a_daemon_set_are_bought_all_the_same() -> None:
+    """Its pod waits there, as it does on a node with Karpenter."""
+    (launch,) = _plan(
+        ONE, _daemons(), pod("a"), _pod("b", "*one"), types=(PLAIN, _gpus(2, name="m7a.4xlarge"))
+    ).launches
+    assert _plan(ONE, _daemons(), pod("a"), types=(PLAIN,)).launches
+    assert launch.instance_types == ("m7a.4xlarge",)
+
+
+def test_a_daemon_set_takes_devices_of_the_nodes_that_it_runs_on_alone() -> None:
+    """Here on none that can be bought."""
+    elsewhere = _daemons(node_selector={ARCH: "arm64"})
+    assert _plan(ONE, elsewhere, _pod("a", "*one"), types=(_gpus(1),)).launches
+
+
+@pytest.mark.parametrize("initialized", [True, False])
+def test_a_daemon_set_whose_pod_is_still_to_come_has_its_devices_on_a_node(initialized: bool) -> None:
+    """On a node that is there and on one that is on its way."""
+    there = [_node("n1", initialized=initialized), _of_node("n1", 2)]
+    plan = _plan(ONE, _daemons(), *there, _pod("a", "*one"), _pod("b", "*one"), types=(_gpus(2),))
+    assert [len(placement.pods) for placement in plan.existing] == [1]
+    assert len(plan.launches) == 1
+
+
+def test_a_daemon_set_s_pod_that_runs_has_its_devices_once() -> None:
+    """Its claim has them already."""
+    running = _pod("agent-1", "*one", node="n1", owner=owner("DaemonSet", "agent"))
+    held = _held("agent-1-c", "of-n1", "device-0", "agent-1")
+    plan = _plan(ONE, _daemons(), running, held, _node("n1"), _of_node("n1", 2), _pod("a", "*one"), types=(_gpus(2),))
+    assert [placement.pods for placement in plan.existing] == [("default/a",)]
+
+
+@pytest.mark.parametrize("template", ["missing", "classless"])
+def test_a_daemon_set_whose_claim_cannot_be_read_takes_nothing(template: str) -> None:
+    """Its pod waits for the template or the DeviceClass."""
+    classless = _template("classless", _exactly(of="nothing"))
+    assert _plan(ONE, classless, _daemons(template), _pod("a", "*one"), types=(_gpus(1),)).launches

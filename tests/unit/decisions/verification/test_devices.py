@@ -8,8 +8,14 @@ import msgspec
 import pytest
 
 from joinery.decisions.scheduling.problem import Problem
-from joinery.objects.kubernetes.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice, ResourceSliceSpec
-from simulator.builders import node, node_pool, pod
+from joinery.objects.kubernetes.dynamic_resources import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from simulator.builders import daemon_set, node, node_pool, pod
 from tests.unit.decisions.verification.plans import LARGE, SMALL, launch, packing, problem, violated
 
 _DEVICE = {"name": "d", "attributes": {"model": {"string": "a"}}}
@@ -75,3 +81,16 @@ def test_pods_that_share_a_node_s_device_are_together() -> None:
     assert violated(asked, packing(launch(asked, "default/a", "default/b"))) == set()
     apart = packing(launch(asked, "default/a"), launch(asked, "default/b", name="default-2"))
     assert violated(asked, apart) == {"Devices"}
+
+
+def test_a_daemon_set_s_pod_has_its_device_before_others() -> None:
+    """On each node to be bought, and on one where it does not run yet."""
+    template = msgspec.convert({"metadata": {"name": "one"}, "spec": {"spec": _claim("a").spec}}, ResourceClaimTemplate)
+    agent = daemon_set(
+        "agent", namespace="default", resource_claims=[{"name": "c", "resourceClaimTemplateName": "one"}]
+    )
+    published = msgspec.convert({"metadata": {"name": "s"}, "spec": {**_SLICE, "nodeName": "n1"}}, ResourceSlice)
+    asked = _asked(_claim("a"), _claim("b"), template, agent, published, node("n1"))
+    bought = launch(asked, "default/a", daemons={"cpu": 100, "memory": 128 * 2**20, "pods": 1})
+    assert violated(asked, packing(bought, left=("default/b",))) == {"Devices"}
+    assert violated(asked, packing(on={"n1": ("default/a",)}, left=("default/b",))) == {"Devices"}

@@ -5,7 +5,8 @@ A pod keeps what it was given, also where another choice would have left more fo
 next pod either.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from joinery.decisions.scheduling.devices.needs import ALL, MOST_DEVICES, ClaimNeeds, Needs, Wanted
@@ -64,9 +65,19 @@ def taken_after(stock: Stock, history: History) -> Taken | None:
 
 def drivers_of(stock: Stock, history: History) -> tuple[str, ...]:
     """The drivers whose devices were given, sorted."""
-    taken = taken_after(stock, history)
-    given = {*taken.used, *(index for index, _ in taken.consumed)} if taken and history else set()
-    return tuple(sorted({stock.devices[index].key.driver for index in given - stock.taken.used}))
+    taken, before = taken_after(stock, history), stock.taken
+    if not taken or not history:
+        return ()
+    shared = {index for (index, name), amount in taken.consumed.items() if amount != before.consumed.get((index, name))}
+    return tuple(sorted({stock.devices[index].key.driver for index in {*taken.used, *shared} - before.used}))
+
+
+def beside_daemons(stock: Stock, daemons: Iterable[Needs]) -> Stock:
+    """The stock as these pods of DaemonSets leave it. One that finds no devices there waits, and takes none."""
+    taken = stock.taken
+    for needs in daemons if stock.devices else ():
+        taken = allocate(stock, taken, needs) or taken
+    return stock if taken is stock.taken else replace(stock, taken=taken)
 
 
 def taken_by(stock: Stock, devices: Mapping[DeviceKey, Mapping[str, Decimal]]) -> Taken:

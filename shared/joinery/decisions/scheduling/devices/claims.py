@@ -105,6 +105,18 @@ class Claims:
         """What the pod's claims ask for."""
         return self._of.get(pod.key, NONE)
 
+    def of_daemon(self, pod: Pod) -> Needs:
+        """What a DaemonSet's pod claims of its node, by templates: a claim by name is one for all of its pods. Nothing
+        where a claim cannot be read: such a pod waits.
+        """
+        namespace = pod.metadata.namespace or "default"
+        made = [one for one in pod.spec.resource_claims if one.resource_claim_template_name]
+        try:
+            needs = tuple(needs_of(one.name, self._template(namespace, one), self._classes) for one in made)
+        except UnusableClaimError:
+            return ()
+        return needs if are_searchable(needs) else ()
+
     @property
     def is_used(self) -> bool:
         """Whether any pod has a claim."""

@@ -22,7 +22,7 @@ def short_of_devices(pool: Pool, subject: Subject, needs: Needs, wanted: Iterabl
     rows = sorted({int(row) for fit in fits for row in np.flatnonzero(fit.sold)})
     if not rows:
         return None
-    stocks = list(dict.fromkeys(pool.market.stocks[row] for row in rows))
+    stocks = list(dict.fromkeys(pool.stocks[row] for row in rows))
     if not any(stock.devices for stock in stocks):
         template = "none of the {types} instance types that it allows has devices for the pod's claims"
         return Reason.of(ReasonCode.DEVICES, template, subject, types=len(rows))

@@ -19,8 +19,9 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, host_ports_of, ports_clash
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
+from joinery.decisions.scheduling.devices.allocation import beside_daemons, taken_after
 from joinery.decisions.scheduling.devices.allocation import room as device_room
-from joinery.decisions.scheduling.devices.allocation import taken_after
+from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
 from joinery.decisions.scheduling.devices.stock import History, Stock, Taken
 from joinery.decisions.scheduling.firstfit.demand import Demand
@@ -135,6 +136,7 @@ class NodeRoom:
     most: Mapping[str, int]
     stock_of: Callable[[NodeView], Stock] = lambda view: NO_DEVICES
     _daemons: dict[int, tuple[NodeView, Sequence[Daemon]]] = field(default_factory=dict)
+    _beside: dict[tuple[Stock, tuple[Needs, ...]], Stock] = field(default_factory=dict)
 
     def existing(self, views: Sequence[NodeView]) -> list[ExistingNode]:
         """The nodes as targets, with what is left of each."""
@@ -147,9 +149,18 @@ class NodeRoom:
             free[pods] = min(int(free[pods]), left)
         ports = {*view.derived(host_ports), *view.derived(ports_to_come)}
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
-        return ExistingNode(
-            view, free, self._attachments(view), set(view.derived(claims_in_use)), ports, self.stock_of(view)
-        )
+        in_use = set(view.derived(claims_in_use))
+        return ExistingNode(view, free, self._attachments(view), in_use, ports, self._stock(view))
+
+    def _stock(self, view: NodeView) -> Stock:
+        """What DaemonSets' pods that will still come leave of its devices."""
+        stock = self.stock_of(view)
+        missing = tuple(daemon.devices for daemon in self._missing(view) if daemon.devices) if stock.devices else ()
+        if not missing:
+            return stock
+        if (stock, missing) not in self._beside:
+            self._beside[stock, missing] = beside_daemons(stock, missing)
+        return self._beside[stock, missing]
 
     def free(self, views: Sequence[NodeView]) -> Amounts:
         """int64[nodes, resources]: what is left of the nodes, however many pods they may hold."""
@@ -175,9 +186,13 @@ class NodeRoom:
 
     def with_daemons(self, view: NodeView) -> NodeView:
         """The node with the DaemonSets' pods that will still come to it: rules about pods count them."""
-        running = view.derived(running_daemon_sets)
-        missing = tuple(daemon.pod for daemon in self._daemons_of(view) if daemon.name not in running)
+        missing = tuple(daemon.pod for daemon in self._missing(view))
         return replace(view, pods=(*view.pods, *missing)) if missing else view
+
+    def _missing(self, view: NodeView) -> Sequence[Daemon]:
+        """Those that will still come to the node."""
+        running = view.derived(running_daemon_sets)
+        return [daemon for daemon in self._daemons_of(view) if daemon.name not in running]
 
     def _daemons_of(self, view: NodeView) -> Sequence[Daemon]:
         """Those that run on the node. One that asks for more than all of it waits there for ever, and takes nothing."""

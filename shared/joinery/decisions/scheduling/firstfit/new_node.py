@@ -142,7 +142,7 @@ class NewNode:
             counts = np.minimum(counts, 1)
         if demand.pod_class.devices:
             most = int(np.clip(counts.max(), 0, MOST_PODS))
-            rooms = self.pool.market.device_room(index.tolist(), self.claimed, demand.pod_class.devices, most)
+            rooms = self.pool.device_room(index.tolist(), self.claimed, demand.pod_class.devices, most)
             counts = np.minimum(counts, rooms)
         return self._within_min_values(index, counts), index, counts
 

@@ -40,7 +40,7 @@ def fair_price_of_one(pool: Pool, demand: Demand) -> float:
     shares = (requests / np.maximum(room, 1)).max(axis=0)
     if demand.pod_class.devices:
         rows = np.flatnonzero(fit.types)
-        rooms = pool.market.device_room(rows.tolist(), (), demand.pod_class.devices, MOST_PODS)
+        rooms = pool.device_room(rows.tolist(), (), demand.pod_class.devices, MOST_PODS)
         shares[rows] = np.maximum(shares[rows], 1 / np.maximum(rooms, 1))
     least = np.where((room >= requests).all(axis=0), fit.least_prices * shares, np.inf).min(initial=np.inf)
     return float(least) if np.isfinite(least) else 0.0

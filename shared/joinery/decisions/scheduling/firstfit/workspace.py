@@ -131,6 +131,8 @@ class Workspace:
         self.claims = Claims(snapshot, claiming, names - self.waiting, suits)
         self.hosts_of_claims: dict[str, str] = {}
         self._stocks: dict[int, Stock] = {}
+        if self.claims.is_used:
+            daemons = tuple(replace(daemon, devices=self.claims.of_daemon(daemon.pod)) for daemon in daemons)
         self.classes = within_bounds(self._classes(priorities), snapshot.namespaces)
         self.free_volumes = self._free_volumes()
         self.axis = Axis.of(

@@ -84,10 +84,10 @@ class DeviceColumns:
         """The pools, with the room of their types in these columns too."""
         if not self.count:
             return pools
-        stocks = dict.fromkeys(stock for pool in pools for stock in pool.market.stocks)
+        stocks = dict.fromkeys(stock for pool in pools for stock in pool.stocks)
         left = {stock: self.left(stock, stock.taken) for stock in stocks}
         return [
-            replace(pool, room=np.hstack([pool.room, np.array([left[stock] for stock in pool.market.stocks])]))
+            replace(pool, room=np.hstack([pool.room, np.array([left[stock] for stock in pool.stocks])]))
             for pool in pools
         ]
 
@@ -113,7 +113,7 @@ def columns_for_bound(
     """
     if not any(needs) or claims.published.shared.devices:
         return DeviceColumns((), ())
-    stocks = (stock for pool in pools for stock in pool.market.stocks)
+    stocks = (stock for pool in pools for stock in pool.stocks)
     return DeviceColumns(needs, [*stocks, *standing], is_proof=True)
 
 

@@ -88,7 +88,7 @@ class Rebuilding:
         for node in kept:
             self._nodes.adopt(node)
         claimed = [order.demand.pod_class.devices for order in orders]
-        devices = DeviceColumns(claimed, (stock for pool in work.pools for stock in pool.market.stocks))
+        devices = DeviceColumns(claimed, (stock for pool in work.pools for stock in pool.stocks))
         requests = np.hstack([np.array([order.demand.requests for order in orders]), devices.sizes(claimed)])
         self._requests: Ints = requests * np.array([[order.unit] for order in orders], dtype=np.int64)
         self._pools = devices.widened(work.pools)

@@ -262,7 +262,7 @@ def _residents(running: _Running, types: Mask, columns: Mask) -> tuple[Resident,
         hosting = np.logical_or.reduce([fit.types for fit in fits]) & types
         if hosting.any():
             is_on_all = any(not (columns & ~fit.columns).any() and not (types & ~fit.types).any() for fit in fits)
-            residents.append(Resident(daemon.pod, is_on_all=is_on_all, types=hosting))
+            residents.append(Resident(daemon.pod, is_on_all=is_on_all, types=hosting, devices=daemon.devices))
     return tuple(residents)
 
 

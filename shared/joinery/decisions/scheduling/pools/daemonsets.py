@@ -12,6 +12,7 @@ from joinery.decisions.scheduling.constraints.nodeterms import alternatives, sel
 from joinery.decisions.scheduling.constraints.requirements import Requirements, UnknownOperatorError
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
+from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.objects.karpenter.labels import INITIALIZED, REGISTERED
 from joinery.objects.kubernetes.core import DaemonSet, NodeSelectorTerm, Pod, PodSpec
 from joinery.objects.kubernetes.quantity import Resources
@@ -29,6 +30,7 @@ class Daemon:
     name       namespace/name of the DaemonSet
     pod        made from its template
     requests   what the pod takes
+    devices    what its claims take of a node's devices, where pods to place claim some
     terms      requirements on its node, of which its name is one (``_NAME``); any one of them will do
     """
 
@@ -36,6 +38,7 @@ class Daemon:
     pod: Pod
     requests: Resources
     terms: tuple[Requirements, ...]
+    devices: Needs = ()
 
     def tolerates(self, taints: Iterable[TaintLike]) -> bool:
         """Whether no taint keeps the pod away. PreferNoSchedule taints never do."""
@@ -102,7 +105,7 @@ def _newest_pods(pods: Iterable[Pod]) -> Mapping[tuple[str, str], Pod]:
 
 
 def _with_live_requests(template: PodSpec, pod: Pod | None) -> PodSpec:
-    """The template with everything that requests and host ports come from taken from a pod that runs."""
+    """The template with everything that requests, host ports and claims come from taken from a pod that runs."""
     if pod is None:
         return template
     return msgspec.structs.replace(
@@ -111,6 +114,7 @@ def _with_live_requests(template: PodSpec, pod: Pod | None) -> PodSpec:
         init_containers=pod.spec.init_containers,
         overhead=pod.spec.overhead,
         resources=pod.spec.resources,
+        resource_claims=pod.spec.resource_claims,
     )
 
 

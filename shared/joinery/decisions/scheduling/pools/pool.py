@@ -1,6 +1,6 @@
 """A NodePool that may launch nodes: its template as masks and matrices over the market of its node class."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -8,6 +8,9 @@ import numpy as np
 
 from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENTS, Requirements
 from joinery.decisions.scheduling.constraints.resources import names_types
+from joinery.decisions.scheduling.devices.allocation import room
+from joinery.decisions.scheduling.devices.needs import Needs
+from joinery.decisions.scheduling.devices.stock import History, Stock
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Market, Mask, Prices
 from joinery.decisions.scheduling.pools.ordinary import names_kinds
 from joinery.objects.karpenter.labels import (
@@ -35,11 +38,13 @@ class Resident:
     pod         made from the DaemonSet's template
     is_on_all   whether every node of the pool runs it, whatever its instance type, zone and capacity type
     types       bool[types]: the instance types whose nodes run it
+    devices     what its claims take of a node's devices
     """
 
     pod: Pod
     is_on_all: bool
     types: Mask
+    devices: Needs = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -138,6 +143,22 @@ class Pool:
         Whoever asks all types at once gets the answer several times as soon: numpy is slow along short rows.
         """
         return np.ascontiguousarray(self.room.T)
+
+    @cached_property
+    def stocks(self) -> tuple[Stock, ...]:
+        """By type, the devices that an empty node has for pods beside those of DaemonSets."""
+        claiming = [one for one in self.residents if one.devices]
+        if not claiming:
+            return self.market.stocks
+        beside = (tuple(one.devices for one in claiming if one.types[row]) for row in range(len(self.types)))
+        return tuple(self.market.stock_beside(row, daemons) for row, daemons in enumerate(beside))
+
+    def device_room(self, rows: Sequence[int], history: History, needs: Needs, most: int) -> Amounts:
+        """int64[rows]: for how many more pods nodes of each type have devices, ``most`` at the most."""
+        counts: dict[Stock, int] = {}
+        for stock in dict.fromkeys(self.stocks[row] for row in rows):
+            counts[stock] = room(stock, history, needs, most)
+        return np.array([counts[self.stocks[row]] for row in rows], dtype=np.int64)
 
     def has_room(self, request: Amounts) -> Mask:
         """bool[types]: whose empty node has room for so much (int64[resources])."""
@@ -282,7 +303,7 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
     if wanted.devices:
         rows = np.flatnonzero(types)
         types = np.zeros_like(types)
-        types[rows] = pool.market.device_room(rows.tolist(), (), wanted.devices, 1) > 0
+        types[rows] = pool.device_room(rows.tolist(), (), wanted.devices, 1) > 0
     fit = Fit(joint, types, columns, pool.market)
     if pool.peculiar is None or names_kinds(wanted):
         return fit

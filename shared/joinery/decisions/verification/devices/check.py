@@ -1,11 +1,11 @@
 """Whether the pods of each node get the devices that they claim (``resource.k8s.io``).
 
-All pods that the plan puts on a node are asked for together, after what claims have already. Of a launch that is asked
-of every instance type that it names. Sources: the API's documentation of ``DeviceRequest`` and ``DeviceConstraint``,
-and kube-scheduler DynamicResources.
+All pods that the plan puts on a node are asked for together, after what claims have already, and so are those of
+DaemonSets for which it has devices. Of a launch that is asked of every instance type that it names. Sources: the API's
+documentation of ``DeviceRequest`` and ``DeviceConstraint``, and kube-scheduler DynamicResources.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
@@ -13,7 +13,7 @@ from functools import cached_property
 from msgspec.structs import replace as with_fields
 
 from joinery.decisions.verification.devices.search import Ask, Key, Search
-from joinery.decisions.verification.final_state import FinalState
+from joinery.decisions.verification.final_state import FinalState, running_on
 from joinery.decisions.verification.launch_options import LaunchOptions
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
 from joinery.decisions.verification.predicates import term_matches
@@ -45,20 +45,26 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
             continue
         asked, why = cluster.asked_on(node, claiming)
         launch = launches.get(node.name)
-        kinds = [option.kind for option in options.usable(launch)] if launch else [None]
-        for kind in kinds if not why else ():
+        ways = options.usable(launch) if launch else [None]
+        for way in ways if not why else ():
+            kind = way.kind if way else None
             slices = kind.slices if kind else cluster.slices_of(node)
+            daemons = cluster.of_daemons(way.claiming if way else cluster.to_come(node), slices)
             # Nodes of one type for the same claims are alike, unless devices of several nodes run out.
-            alike = kind is not None and not cluster.common, id(slices), tuple(id(ask.spec) for ask in asked)
+            alike = (
+                kind is not None and not cluster.common,
+                id(slices),
+                tuple(id(ask.spec) for ask in (*daemons, *asked)),
+            )
             if alike[0] and alike in served:
                 continue
             search = Search(cluster.classes, cluster.used, cluster.whole, slices, cluster.elsewhere(node))
-            if not search.serves(asked):
+            if not search.serves([*daemons, *asked]):
                 whose = f"a node of type {kind.name}" if kind else "the node"
                 why = f"{whose} has too few devices for what its pods claim"
                 break
             served.add(alike)
-            if kind is kinds[-1]:
+            if way is ways[-1]:
                 cluster.take(search)
         if why:
             yield misplaced(ViolationCode.DEVICES, claiming[0], node, why)
@@ -79,6 +85,7 @@ class _Cluster:
         for claim in self._claims.values():
             self._count(claim)
         self._current = self._newest()
+        self._of_daemons: dict[tuple[int, tuple[int, ...]], list[Ask]] = {}
 
     def _count(self, claim: ResourceClaim) -> None:
         for one in self._devices_of(claim):
@@ -177,6 +184,29 @@ class _Cluster:
                 template = self._templates.get(f"{namespace}/{one.resource_claim_template_name}")
                 spec = claim.spec if claim else template
                 yield spec, key, "" if spec else f"its claim {one.name} asks for nothing that is known"
+
+    def to_come(self, node: FinalNode) -> Sequence[EquivalenceClass]:
+        """The DaemonSets' pods with claims that a node will run and does not run yet."""
+        running = self._views[node.name].derived(running_on).daemons
+        missing = self._state.daemon_sets.missing(node, running)
+        return [daemon for daemon in missing if daemon.pod.spec.resource_claims]
+
+    def of_daemons(self, daemons: Iterable[EquivalenceClass], slices: Sequence[ResourceSliceSpec]) -> list[Ask]:
+        """What DaemonSets' pods claim by templates, as far as a node has it: the others wait there."""
+        in_order = sorted(daemons, key=lambda daemon: (daemon.namespace, daemon.pod.metadata.name))
+        key = id(slices), tuple(daemon.index for daemon in in_order)
+        if key not in self._of_daemons:
+            search = Search(self.classes, self.used, self.whole, slices, ()) if in_order else None
+            asked = (list(map(Ask, self._made(daemon))) for daemon in in_order)
+            self._of_daemons[key] = [ask for claims in asked if search and search.serves(claims) for ask in claims]
+        return self._of_daemons[key]
+
+    def _made(self, daemon: EquivalenceClass) -> list[ResourceClaimSpec]:
+        """The claims that are made for a DaemonSet's pod; none where a template is missing, so that it cannot run."""
+        names = (one.resource_claim_template_name for one in daemon.pod.spec.resource_claims)
+        specs = [self._templates.get(f"{daemon.namespace}/{name}") for name in names if name]
+        known = [spec for spec in specs if spec]
+        return known if len(known) == len(specs) else []
 
     def take(self, search: Search) -> None:
         """Note what was given of the devices of several nodes."""
