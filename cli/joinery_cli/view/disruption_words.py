@@ -27,7 +27,7 @@ RULES: Mapping[ObjectionCode, str] = {
     ObjectionCode.CANARY: "a new image is tried first",
     ObjectionCode.STOPPED: "disruption is stopped",
     ObjectionCode.PAUSED: "its NodePool is paused",
-    ObjectionCode.LAUNCHES_FAIL: "what its NodePool launched last did not join",
+    ObjectionCode.LAUNCHES_FAIL: "what its NodePool launched last did not become ready",
     ObjectionCode.POD: "pods that must not be disrupted",
     ObjectionCode.POD_DISRUPTION_BUDGET: "budgets of its pods",
     ObjectionCode.PREFERENCE: "what its pods prefer",

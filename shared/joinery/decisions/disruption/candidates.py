@@ -11,6 +11,8 @@ cluster.
   launched them lately (``disruption.repayment``). Drifted nodes go whatever the policy.
 - Pods that must not be disrupted now, and budgets of pods that are used up, keep a node
   (``lifecycle.state.disruption_check``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
+- A pod whose resize in place the kubelet has deferred keeps a node from consolidation, unless what comes in its place
+  asks for as much: who resized it wants it larger, and consolidation would make it smaller.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
 
 A stop (``objects.karpenter.disruption.stop_of``) keeps all nodes. Budgets and rates of NodePools are about commands,
@@ -29,6 +31,7 @@ from joinery.decisions.disruption.repayment import repayment
 from joinery.decisions.disruption.validation.eviction_rates import rate_objection
 from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
 from joinery.decisions.lifecycle.state.drift import by_drift
+from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.annotations.plans import is_kept
 from joinery.objects.karpenter import duration
@@ -203,6 +206,7 @@ class _CandidateFinder:
         objection = self._policy_objection(candidate)
         if objection is None and not candidate.is_empty:
             objection = unread or _price_objection(candidate) or self._repayment_objection(candidate)
+            objection = objection or self._resize_objection(candidate)
         objections = {consolidation: objection or self._check.objection([candidate.claim], consolidation)}
         if candidate.claim.is_true(DRIFTED):
             drift = DisruptionReason.DRIFTED
@@ -275,6 +279,16 @@ class _CandidateFinder:
             now=self._now,
         )
         return Objection(ObjectionCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
+
+    def _resize_objection(self, candidate: Candidate) -> Objection | None:
+        """Whether a pod waits there for room to be resized into, and would be made anew with less than it waits for."""
+        waiting = (pod for pod in candidate.pods if pod.status.pending_resize == "Deferred")
+        for pod in waiting:
+            comes = requests_of(self._snapshot.successor(pod))
+            if any(comes.get(resource, 0) < amount for resource, amount in requests_of(pod).items()):
+                text = f"pod {pod.key} waits for room to be resized, and would be made anew with less"
+                return Objection(ObjectionCode.POD, text)
+        return None
 
     # --- what the node is ---
 

@@ -278,6 +278,15 @@ class PodStatus(_Object, frozen=True):
     allocated_resources: dict[str, str | int | float] = {}
     resource_claim_statuses: list[PodResourceClaimStatus] = []
 
+    @property
+    def pending_resize(self) -> str:
+        """Why the node does not give the pod what it asks for by now: ``Deferred``, ``Infeasible``, or empty.
+
+        Kubernetes says so in a condition since 1.33, and in the field ``resize`` before.
+        """
+        reasons = (condition.reason for condition in self.conditions if condition.type == "PodResizePending")
+        return next(reasons, self.resize)
+
 
 class Pod(_Object, frozen=True):
     metadata: ObjectMeta = ObjectMeta()

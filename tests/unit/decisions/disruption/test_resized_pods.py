@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DecidedCommand
@@ -10,11 +11,11 @@ from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
 from joinery.objects.annotations.plans import needs, remembered
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, INTERRUPTED_AT
-from joinery.objects.kubernetes.core import ObjectMeta, PodTemplateSpec
+from joinery.objects.kubernetes.core import Condition, ObjectMeta, PodTemplateSpec
 from joinery.objects.kubernetes.workloads import Workload, WorkloadSpec
 from simulator import builders
 from simulator.clock import START
-from tests.unit.decisions.disruption.clusters import Cluster, on
+from tests.unit.decisions.disruption.clusters import Cluster, on, resized
 
 
 def _cluster(lives: str, asks: str, **machine: Any) -> Cluster:
@@ -53,6 +54,21 @@ def test_a_drifted_node_is_replaced_by_one_that_holds_its_successor() -> None:
     command = _command(_cluster("1", "3", drifted=True))
     assert command is not None
     assert [launch.requests["cpu"] for launch in command.launches] == [3000]
+
+
+@pytest.mark.parametrize(
+    ("reason", "asks", "goes"),
+    [("Deferred", "1", False), ("Deferred", "2", True), ("Infeasible", "1", True), ("", "1", True)],
+)
+def test_a_pod_whose_resize_waits_for_room_stays_where_it_would_be_made_anew_with_less(
+    reason: str, asks: str, goes: bool
+) -> None:
+    """Consolidation would make smaller what somebody made larger. Drift and the like do not wait for that."""
+    cluster = _cluster("2", asks)
+    given = resized(cluster.pods[0], cpu="1")
+    waiting = [Condition(type="PodResizePending", status="True", reason=reason)] if reason else []
+    cluster.pods[0] = replace(given, status=replace(given.status, conditions=[*given.status.conditions, *waiting]))
+    assert (_command(cluster) is not None) == goes
 
 
 @pytest.mark.parametrize("given", [{"deleted": START}, {"annotations": {INTERRUPTED_AT: START.isoformat()}}])

@@ -1,14 +1,22 @@
 """What a launch says of its NodePool once it is given up."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from joinery.decisions.lifecycle.pools.registration_health import drift_objection, with_registration_health
+from joinery.decisions.lifecycle.pools.registration_health import (
+    REGISTRATION_HEALTHY,
+    drift_objection,
+    with_registration_health,
+)
+from joinery.objects.karpenter.conditions import find
 from joinery.objects.karpenter.labels import RETIRED_FOR
 from joinery.objects.karpenter.meta import OwnerReference
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.snapshot.claims import with_status
 from simulator import builders
 from simulator.clock import START
 
@@ -21,10 +29,16 @@ def _after(minutes: int, *conditions: str, reason: str = "Abandoned") -> NodePoo
     owned = pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"uid": "uid-pool"})})
     known = with_registration_health(owned, (), None, START - 60 * _MINUTE)
     given: dict[str, Any] = {"created": START - minutes * _MINUTE, "deleted": START}
-    claim = builders.node_claim(conditions=conditions, annotations={RETIRED_FOR: reason}, **given)
+    claim = _claim("claim-1", conditions, annotations={RETIRED_FOR: reason}, **given)
+    return with_registration_health(known, [claim], None, START)
+
+
+def _claim(name: str, conditions: Sequence[str], *, since: datetime = START, **given: Any) -> NodeClaim:
+    claim = builders.node_claim(name, conditions=conditions, **given)
+    reached = [one.model_copy(update={"last_transition_time": since}) for one in claim.status.conditions]
+    claim = with_status(claim, conditions=reached)
     owner = OwnerReference(api_version="karpenter.sh/v1", kind="NodePool", name="default", uid="uid-pool")
-    metadata = claim.metadata.model_copy(update={"owner_references": [owner]})
-    return with_registration_health(known, [claim.model_copy(update={"metadata": metadata})], None, START)
+    return claim.model_copy(update={"metadata": claim.metadata.model_copy(update={"owner_references": [owner]})})
 
 
 def test_a_replacement_that_its_command_gave_up_waiting_for_has_failed() -> None:
@@ -32,14 +46,37 @@ def test_a_replacement_that_its_command_gave_up_waiting_for_has_failed() -> None
     assert drift_objection(_after(10, "Launched"), START) is not None
 
 
+def test_one_that_joined_and_did_not_become_ready_has_failed_for_drift_alone() -> None:
+    """Whether nodes join is what the condition says, as with Karpenter."""
+    pool = _after(10, "Launched", "Registered")
+    objection = drift_objection(pool, START)
+    assert objection is not None
+    assert "its last launch did not become ready" in str(objection)
+    health = find(pool.status.conditions, REGISTRATION_HEALTHY)
+    assert health is not None
+    assert health.status == "True"
+
+
+def test_a_node_that_has_just_joined_does_not_end_the_wait() -> None:
+    """The next replacement joins as well, and nobody knows yet whether it becomes ready."""
+    failed = _after(10, "Launched", "Registered")
+    now = START + _MINUTE
+    joined = _claim("next", ["Launched", "Registered"], since=now)
+    booting = with_registration_health(failed, [joined], None, now)
+    assert drift_objection(booting, now) is not None
+    ready = _claim("next", ["Launched", "Registered", "Initialized"], since=now)
+    assert drift_objection(with_registration_health(booting, [ready], None, now), now) is None
+
+
 @pytest.mark.parametrize(
     ("minutes", "conditions", "reason"),
     [
         (3, ["Launched"], "Abandoned"),
-        (10, ["Launched", "Registered"], "Abandoned"),
+        (3, ["Launched", "Registered"], "Abandoned"),
+        (10, ["Launched", "Registered", "Initialized"], "Abandoned"),
         (10, ["Launched"], "Underutilized"),
     ],
 )
 def test_one_that_goes_for_another_reason_has_not(minutes: int, conditions: list[str], reason: str) -> None:
-    """The command was rolled back early, the node had joined, or somebody else retired it."""
+    """The command was rolled back early, the node was ready, or somebody else retired it."""
     assert drift_objection(_after(minutes, *conditions, reason=reason), START) is None

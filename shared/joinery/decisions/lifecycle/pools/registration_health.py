@@ -16,8 +16,9 @@ A new generation of the pool or of its class begins anew, with Unknown: what fai
 
 Drift goes by the same outcomes (``drift_objection``): a replacement that never joins is an instance that is paid for
 fifteen minutes, and one more in the next run, for as long as nobody looks. So after a launch that failed, drifted nodes
-with pods are not replaced for a while, and with each further one for twice as long. One that joins, whoever asked for
-it, ends that.
+with pods are not replaced for a while, and with each further one for twice as long. One that becomes ready, whoever
+asked for it, ends that. A node that joins and never becomes ready is one that failed for drift, but not for the
+condition, which is about joining.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +40,7 @@ from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.decoding import decode_each, with_entries
 from joinery.objects.objections import Objection, ObjectionCode
-from joinery.objects.snapshot.claims import LAUNCHED, REGISTERED, has_joined
+from joinery.objects.snapshot.claims import INITIALIZED, LAUNCHED, REGISTERED, has_joined
 from joinery.objects.snapshot.instances import Instance
 from joinery.objects.wording import MOST_QUOTED, rfc3339, shortened
 
@@ -53,19 +54,26 @@ _LEAST_WAIT = timedelta(minutes=9)
 _FIRST_WAIT = timedelta(minutes=15)
 #: The reason of a launch whose instance ended before it had joined, though nobody wanted that.
 _DIED = "InstanceDied"
+#: The reason of a launch whose node joined, and was not ready when a disruption command gave up waiting for it.
+_UNREADY = "NodeNotInitialized"
 
 
 class RegistrationOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one launch.
 
     ``claim``: the claim's name. ``at``: when that was known. ``reason``, ``message``: why it failed; empty for a node
-    that joined.
+    that joined. ``is_booting``: whether that was not initialised yet.
     """
 
     claim: str
     at: datetime
     reason: str = ""
     message: str = ""
+    is_booting: bool = False
+
+    @property
+    def has_joined(self) -> bool:
+        return self.reason in ("", _UNREADY)
 
 
 def with_registration_health(
@@ -89,14 +97,14 @@ def with_registration_health(
         return _written(pool, put(drop(pool.status.conditions, REGISTRATION_HEALTHY), anew), (), generation)
     since = before.last_transition_time if before.status == "Unknown" else None
     outcomes = _last(pool, claims, now, since, deaths)
-    failed = [outcome for outcome in outcomes if outcome.reason]
+    failed = [outcome for outcome in outcomes if not outcome.has_joined]
     conditions = pool.status.conditions
     if len(failed) >= _TOO_MANY:
         if (before.status, before.message) != ("False", failed[-1].message):
             conditions = put(conditions, false(REGISTRATION_HEALTHY, failed[-1].reason, failed[-1].message, at))
     elif len(failed) < len(outcomes):
         conditions = put(conditions, true(REGISTRATION_HEALTHY, at))
-    return _written(pool, conditions, outcomes if failed else (), generation)
+    return _written(pool, conditions, outcomes if any(one.reason for one in outcomes) else (), generation)
 
 
 def _last(
@@ -110,7 +118,9 @@ def _last(
     own = [claim for claim in claims if _is_of(claim, pool)]
     read = [outcome for claim in own if (outcome := _outcome(claim, now, deaths))]
     # What is remembered of a claim stands: a failure that is read again would seem younger with every run.
-    by_claim = {outcome.claim: outcome for outcome in (*read, *_remembered(pool, now))}
+    final = (outcome for outcome in _remembered(pool, now) if not outcome.is_booting)
+    booting = (outcome for outcome in _remembered(pool, now) if outcome.is_booting)
+    by_claim = {outcome.claim: outcome for outcome in (*booting, *read, *final)}
     counting = (outcome for outcome in by_claim.values() if since is None or outcome.at >= since)
     return tuple(sorted(counting, key=lambda outcome: (outcome.at, outcome.claim))[-_REMEMBERED:])
 
@@ -125,10 +135,17 @@ def _is_of(claim: NodeClaim, pool: NodePool) -> bool:
 def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) -> RegistrationOutcome | None:
     """What became of the claim's launch; None while nobody knows."""
     name, registered, launched = claim.metadata.name, claim.condition(REGISTERED), claim.condition(LAUNCHED)
-    if has_joined(claim):
-        since = registered.last_transition_time if registered is not None and registered.status == "True" else None
-        return RegistrationOutcome(name, since) if since is not None else None
     at = claim.metadata.deletion_timestamp or now
+    if has_joined(claim):
+        initialized = claim.condition(INITIALIZED)
+        if not claim.is_true(INITIALIZED) and _was_abandoned(claim, at):
+            return RegistrationOutcome(
+                name, at, _UNREADY, shortened(initialized.message if initialized else "", MOST_QUOTED)
+            )
+        since = registered.last_transition_time if registered is not None and registered.status == "True" else None
+        return (
+            RegistrationOutcome(name, since, is_booting=not claim.is_true(INITIALIZED)) if since is not None else None
+        )
     if name in deaths:
         return RegistrationOutcome(name, at, _DIED, shortened(deaths[name].why, MOST_QUOTED))
     if overdue(claim, at) is None and not _was_abandoned(claim, at):
@@ -167,8 +184,11 @@ def _written(
 
 
 def drift_objection(pool: NodePool, now: datetime) -> Objection | None:
-    """Why no drifted node of the pool is replaced now: nodes like those that would come did not join."""
-    outcomes = sorted(_remembered(pool, now), key=lambda outcome: (outcome.at, outcome.claim))
+    """Why no drifted node of the pool is replaced now: nodes like those that would come did not join, or not become
+    ready. Of one that is about to, nobody knows yet.
+    """
+    known = (outcome for outcome in _remembered(pool, now) if not outcome.is_booting)
+    outcomes = sorted(known, key=lambda outcome: (outcome.at, outcome.claim))
     failed = list(takewhile(lambda outcome: outcome.reason, reversed(outcomes)))
     if not failed:
         return None
@@ -176,8 +196,10 @@ def drift_objection(pool: NodePool, now: datetime) -> Objection | None:
     if until <= now:
         return None
     last = "its last launch" if len(failed) == 1 else f"its last {len(failed)} launches"
-    text = f"drift of NodePool {pool.metadata.name} waits until {rfc3339(until)}: {last} did not join the cluster"
-    return Objection(ObjectionCode.LAUNCHES_FAIL, f"{text} ({failed[0].message})", until)
+    what = "did not become ready" if failed[0].has_joined else "did not join the cluster"
+    why = f" ({failed[0].message})" if failed[0].message else ""
+    text = f"drift of NodePool {pool.metadata.name} waits until {rfc3339(until)}: {last} {what}{why}"
+    return Objection(ObjectionCode.LAUNCHES_FAIL, text, until)
 
 
 def health_events(before: NodePool, after: NodePool) -> Iterable[Announce]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.objects.karpenter.labels import GPU_FRACTIONAL, GPU_RESOURCES, INSTANCE_FAMILY, INSTANCE_TYPE
 from joinery.objects.kubernetes import core
-from joinery.objects.kubernetes.core import Pod, PodSpec, PodStatus, ResourceRequirements
+from joinery.objects.kubernetes.core import Pod, PodSpec, ResourceRequirements
 from joinery.objects.kubernetes.quantity import amounts, total
 
 PODS = "pods"
@@ -101,7 +101,7 @@ def resized(pod: Pod) -> Resize | None:
         and (held := _held(container.resources, reported.resources, reported.allocated_resources)) is not None
     }
     whole = _held(spec.resources, status.resources, status.allocated_resources) if spec.resources else None
-    return Resize(containers, whole, _is_infeasible(status)) if containers or whole is not None else None
+    return Resize(containers, whole, status.pending_resize == "Infeasible") if containers or whole is not None else None
 
 
 def _held(
@@ -111,14 +111,6 @@ def _held(
     if (running is None or running.requests == asked.requests) and allocated in ({}, asked.requests):
         return None
     return _larger(amounts(running.requests if running else {}), amounts(allocated))
-
-
-def _is_infeasible(status: PodStatus) -> bool:
-    """Kubernetes says so in a condition since 1.33, and in the field ``resize`` before."""
-    pending = next(
-        (condition.reason for condition in status.conditions if condition.type == "PodResizePending"), status.resize
-    )
-    return pending == "Infeasible"
 
 
 def negative_in(pod: Pod) -> str | None:
