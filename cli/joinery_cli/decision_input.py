@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from joinery.objects.errors import ConfigurationError
@@ -105,7 +106,7 @@ def decision_input(
         *(without_daemons(snapshot) if files else ()),
     )
     if snapshot.capacity_buffers or snapshot.provisioning_requests:
-        snapshot, about_room = _with_room(snapshot, inputs if files else None)
+        snapshot, about_room = _with_room(snapshot, inputs if files else None, spreads)
         notices += heard(*about_room)
     snapshot = read_as_claims(snapshot)
     named_region = checked_region(region)
@@ -124,15 +125,21 @@ def decision_input(
     )
 
 
-def _with_room(snapshot: "Snapshot", inputs: "Inputs | None") -> tuple["Snapshot", Sequence[UserNotice]]:
+def _with_room(
+    snapshot: "Snapshot", inputs: "Inputs | None", spreads: "DefaultSpreads"
+) -> tuple["Snapshot", Sequence[UserNotice]]:
     """The snapshot with the room that buffers keep and requests want. What they refer to is in the files; None: in the
     cluster.
     """
+    from joinery.objects.snapshot.default_spreads import SpreadFiller
     from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
     from joinery_cli.sources import live_buffer_sources, live_templates
 
-    snapshot, of_buffers = filled(snapshot, sources_in(inputs.objects) if inputs else live_buffer_sources)
-    snapshot, of_requests = requested(snapshot, templates_in(inputs.objects) if inputs else live_templates)
+    filler = SpreadFiller(spreads)
+    sources = sources_in(inputs.objects, filler) if inputs else partial(live_buffer_sources, spreads)
+    templates = templates_in(inputs.objects, filler) if inputs else partial(live_templates, spreads)
+    snapshot, of_buffers = filled(snapshot, sources)
+    snapshot, of_requests = requested(snapshot, templates)
     return snapshot, (*of_buffers, *of_requests)
 
 

@@ -171,22 +171,20 @@ def live_snapshot(now: datetime, spreads: "DefaultSpreads" = ()) -> "Snapshot":
             raise
 
 
-def live_buffer_sources(buffers: Sequence["CapacityBuffer"]) -> "BufferSources":
+def live_buffer_sources(spreads: "DefaultSpreads", buffers: Sequence["CapacityBuffer"]) -> "BufferSources":
     """What buffers of that cluster refer to. Raises as ``live_snapshot``."""
-    from joinery.gateways.kubernetes.buffers import buffer_sources
     from joinery_cli.advice import reading_cluster
 
     with reading_cluster():
-        return buffer_sources(_transport(), buffers)
+        return _cluster(spreads).buffer_sources(buffers)
 
 
-def live_templates(names: Sequence[str]) -> "Mapping[str, Shape]":
+def live_templates(spreads: "DefaultSpreads", names: Sequence[str]) -> "Mapping[str, Shape]":
     """What the pods of PodTemplates of that cluster look like. Raises as ``live_snapshot``."""
-    from joinery.gateways.kubernetes.buffers import pod_templates
     from joinery_cli.advice import reading_cluster
 
     with reading_cluster():
-        return pod_templates(_transport(), names)
+        return _cluster(spreads).pod_templates(names)
 
 
 @lru_cache(maxsize=1)

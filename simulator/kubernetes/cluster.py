@@ -220,7 +220,8 @@ class InMemoryCluster:
         return found
 
     def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
-        return BufferSources(shapes={one.key: self._shape(one) for one in buffers}, quotas=self._all("ResourceQuota"))
+        shapes = self.spreads.of_shapes({one.key: self._shape(one) for one in buffers}, lambda: self._all("Service"))
+        return BufferSources(shapes=shapes, quotas=self._all("ResourceQuota"))
 
     def _shape(self, buffer: CapacityBuffer) -> Shape:
         template, scalable = buffer.spec.pod_template_ref, buffer.spec.scalable_ref
@@ -297,10 +298,11 @@ class InMemoryCluster:
 
     def pod_templates(self, names: Sequence[str]) -> Mapping[str, Shape]:
         stored = self.api.objects("PodTemplate")
-        return {
+        shapes = {
             name: Shape(template=stored[name].template) if name in stored else Shape(missing=f"podtemplates {name!r}")
             for name in names
         }
+        return self.spreads.of_shapes(shapes, lambda: self._all("Service"))
 
     def update_provisioning_request(
         self, before: ProvisioningRequest, after: ProvisioningRequest

@@ -34,6 +34,14 @@ def test_pods_without_a_spread_get_nodes_in_three_zones(spreading: Stand) -> Non
     assert not [pod for pod in spreading.world.cluster.pods.values() if not pod.spec.node_name]
 
 
+def test_room_for_such_pods_is_bought_where_they_will_be(spreading: Stand) -> None:
+    """A buffer's, in three zones."""
+    spreading.world.cluster.add(builders.pod_template(cpu="900m", labels={"app": "web"}))
+    spreading.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=3))
+    spreading.settle()
+    assert len(set(_zones(spreading))) == len(_zones(spreading)) == 3
+
+
 def test_consolidation_leaves_them_spread(spreading: Stand) -> None:
     """On one node they would be cheaper, and the scheduler would not put them there."""
     spreading.pods(3, labels={"app": "web"})

@@ -29,3 +29,16 @@ def test_who_looks_on_changes_nothing() -> None:
 def test_the_session_in_the_pages_is_what_the_screen_shows() -> None:
     """Where this fails, look at the new one, and write it: ``python -m tools.session``."""
     assert PICTURE.read_text() == recorded()
+
+
+def test_room_that_a_buffer_keeps_is_no_pod() -> None:
+    """It waits from the moment its schedule opens, then it is there and has a price, and no pod is counted for it."""
+    simulation = Simulation(load(find(Path("headroom"))))
+    seen: list[tuple[int, int, int]] = []
+    with simulation.running():
+        for minutes in (4, 5, 7):
+            simulation.engine.run_until(simulation.start + timedelta(minutes=minutes))
+            view = view_of(simulation)
+            kept = sum(view.seen.headroom.chunks.values()) if view.seen.headroom else 0
+            seen.append((view.room, kept, view.waiting))
+    assert seen == [(0, 0, 0), (4, 0, 0), (0, 4, 0)]

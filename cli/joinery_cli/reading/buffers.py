@@ -9,6 +9,7 @@ from joinery.decisions.headroom import requests
 from joinery.decisions.headroom.resolve import ResolvedBuffer, resolve, with_headroom
 from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
+from joinery.objects.snapshot.default_spreads import SpreadFiller
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, note, warning
 from joinery_cli.reading.admission.quotas import as_used
@@ -18,16 +19,23 @@ from joinery_cli.reading.admission.workloads import Owner
 Sources = Callable[[Sequence[CapacityBuffer]], BufferSources]
 
 
-def sources_in(objects: Mapping[str, Mapping[Any, Any]]) -> Sources:
+def sources_in(objects: Mapping[str, Mapping[Any, Any]], spreads: SpreadFiller) -> Sources:
     """Of the objects of files, by field and key. ResourceQuotas are used up as far as the files' pods do it, or as a
     cluster has counted.
     """
 
     def found(buffers: Sequence[CapacityBuffer]) -> BufferSources:
         quotas = as_used(objects.get("pods", {}).values(), objects.get("resource_quotas", {}).values())
-        return BufferSources(shapes={buffer.key: _shape(buffer, objects) for buffer in buffers}, quotas=quotas)
+        shapes = {buffer.key: _shape(buffer, objects) for buffer in buffers}
+        return BufferSources(shapes=_spread(shapes, objects, spreads), quotas=quotas)
 
     return found
+
+
+def _spread(
+    shapes: Mapping[str, Shape], objects: Mapping[str, Mapping[Any, Any]], spreads: SpreadFiller
+) -> Mapping[str, Shape]:
+    return spreads.of_shapes(shapes, lambda: objects.get("services", {}).values())
 
 
 def _shape(buffer: CapacityBuffer, objects: Mapping[str, Mapping[Any, Any]]) -> Shape:
@@ -53,9 +61,9 @@ def _of_template(name: str, objects: Mapping[str, Mapping[Any, Any]]) -> Shape:
 Templates = Callable[[Sequence[str]], Mapping[str, Shape]]
 
 
-def templates_in(objects: Mapping[str, Mapping[Any, Any]]) -> Templates:
+def templates_in(objects: Mapping[str, Mapping[Any, Any]], spreads: SpreadFiller) -> Templates:
     """Of the objects of files."""
-    return lambda names: {name: _of_template(name, objects) for name in names}
+    return lambda names: _spread({name: _of_template(name, objects) for name in names}, objects, spreads)
 
 
 def requested(snapshot: Snapshot, templates: Templates) -> tuple[Snapshot, Sequence[UserNotice]]:

@@ -42,7 +42,7 @@ from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.stored import part
 from joinery.objects.karpenter.validation import explain
-from joinery.objects.kubernetes.core import Node, Pod, Toleration
+from joinery.objects.kubernetes.core import Node, Pod, Service, Toleration
 from joinery.objects.kubernetes.decoding import decode, decode_model
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
@@ -157,10 +157,15 @@ class KubernetesCluster:
         return believable(legacy.adopted(kind(now=now, node_class_kind=self._node_class, **read), listed))
 
     def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
-        return buffer_sources(self.transport, buffers)
+        sources = buffer_sources(self.transport, buffers)
+        return replace(sources, shapes=self._spreads.of_shapes(sources.shapes, self._services))
 
     def pod_templates(self, names: Sequence[str]) -> Mapping[str, Shape]:
-        return pod_templates(self.transport, names)
+        return self._spreads.of_shapes(pod_templates(self.transport, names), self._services)
+
+    def _services(self) -> Sequence[Service]:
+        services: Sequence[Service] = self._reads.read(["services"])["services"]
+        return services
 
     def node(self, name: str) -> Node:
         return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from joinery.objects.kubernetes.core import ObjectMeta, PodTemplateSpec, _Object
+from joinery.objects.kubernetes.core import ObjectMeta, Pod, PodTemplateSpec, _Object
 from joinery.objects.kubernetes.workloads import ResourceQuota, Workload, equal_labels
 
 
@@ -48,6 +48,13 @@ class Shape:
     generation: int | None = None
     missing: str = ""
     is_unread: bool = False
+
+    def example(self, namespace: str) -> Pod | None:
+        """A pod as the template makes it; None where there is none."""
+        if self.template is None:
+            return None
+        meta = ObjectMeta(namespace=namespace, labels=self.template.metadata.labels)
+        return Pod(metadata=meta, spec=self.template.spec)
 
 
 def shape_of_template(read: PodTemplate) -> Shape:

@@ -5,10 +5,13 @@ and explanations all see it. Which pods a constraint counts is deduced as the sc
 ``helper.DefaultSelector``): by the selectors of all Services that select the pod, and by that of its ReplicaSet,
 StatefulSet or ReplicationController. Pods that neither selects get no constraint. Those of a DaemonSet need none: of
 the nodes that count for one, which are those that its affinity admits, there is one.
+
+Pods that only stand for room (``decisions.headroom``) are made of templates, so these get what pods of them will have.
+Of a Deployment they count the pods of all its ReplicaSets, because nobody knows whose theirs will be.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 
@@ -22,6 +25,7 @@ from joinery.objects.kubernetes.core import (
     Service,
     TopologySpreadConstraint,
 )
+from joinery.objects.kubernetes.shapes import Shape
 from joinery.objects.kubernetes.workloads import Workload, label_selector
 from joinery.objects.snapshot.pods import controller_of, is_daemon
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -58,6 +62,17 @@ class SpreadFiller:
         pods = tuple(self._pod(pod, services, known, before) for pod in snapshot.pods)
         return replace_fields(snapshot, pods=pods)
 
+    def of_shapes(self, shapes: Mapping[str, Shape], services: Callable[[], Iterable[Service]]) -> Mapping[str, Shape]:
+        """The shapes (by namespace and name) with them. ``services``: of the cluster, asked for where a pod of some
+        shape gets one.
+        """
+        examples = ((name, shape.example(name.partition("/")[0])) for name, shape in shapes.items())
+        getting = [(name, pod, spreads) for name, pod in examples if pod and (spreads := self._of(pod))]
+        selecting = _by_namespace(services()) if getting else {}
+        selectors = (_selector(pod, selecting, _equal(shapes[name].selector or {})) for name, pod, _ in getting)
+        spread = zip(getting, selectors, strict=True)
+        return {**shapes, **{name: _spread(shapes[name], given, chosen) for (name, _, given), chosen in spread}}
+
     def _pod(
         self,
         pod: Pod,
@@ -66,7 +81,7 @@ class SpreadFiller:
         before: Mapping[str, tuple[Pod, LabelSelector, Pod]],
     ) -> Pod:
         spreads = self._of(pod)
-        selector = _selector(pod, services, owners) if spreads else None
+        selector = _selector(pod, services, _of_owner(pod, owners)) if spreads else None
         if selector is None:
             return pod
         kept = before.get(pod.key)
@@ -92,9 +107,9 @@ def _by_namespace(services: Iterable[Service]) -> Mapping[str, list[Service]]:
 
 
 def _selector(
-    pod: Pod, services: Mapping[str, list[Service]], owners: Mapping[OwnerKey, Workload]
+    pod: Pod, services: Mapping[str, list[Service]], of_owner: list[LabelSelectorRequirement]
 ) -> LabelSelector | None:
-    """The pods that count together with this one; None where nobody says.
+    """The pods that count together with this one; None where nobody says. ``of_owner``: what its owner selects by.
 
     A key of both is asked for twice, as by the scheduler.
     """
@@ -102,7 +117,6 @@ def _selector(
     for service in services.get(pod.metadata.namespace or "default", ()):
         if service.spec.selector.items() <= pod.metadata.labels.items():
             labels |= service.spec.selector
-    of_owner = _of_owner(pod, owners)
     return LabelSelector(match_labels=labels, match_expressions=of_owner) if labels or of_owner else None
 
 
@@ -114,11 +128,19 @@ def _of_owner(pod: Pod, owners: Mapping[OwnerKey, Workload]) -> list[LabelSelect
     selector = label_selector(owner.spec) if owner is not None else None
     if selector is None:
         return []
-    equal = (
-        LabelSelectorRequirement(key=key, operator="In", values=[value])
-        for key, value in sorted(selector.match_labels.items())
-    )
-    return [*equal, *selector.match_expressions]
+    return [*_equal(selector.match_labels), *selector.match_expressions]
+
+
+def _equal(labels: Mapping[str, str]) -> list[LabelSelectorRequirement]:
+    return [LabelSelectorRequirement(key=key, operator="In", values=[value]) for key, value in sorted(labels.items())]
+
+
+def _spread(shape: Shape, spreads: DefaultSpreads, selector: LabelSelector | None) -> Shape:
+    if selector is None or shape.template is None:
+        return shape
+    constraints = [_constraint(one, selector) for one in spreads]
+    spec = replace(shape.template.spec, topology_spread_constraints=constraints)
+    return replace_fields(shape, template=replace(shape.template, spec=spec))
 
 
 def _constraint(spread: DefaultSpread, selector: LabelSelector) -> TopologySpreadConstraint:

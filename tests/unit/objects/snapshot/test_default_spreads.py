@@ -1,12 +1,23 @@
 """Pods that ask for no topology spread get their scheduler's, where somebody selects them."""
 
+import dataclasses
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from joinery.objects.default_spread import DefaultSpread
-from joinery.objects.kubernetes.core import LabelSelector, LabelSelectorRequirement, ObjectMeta, Pod, Service
+from joinery.objects.kubernetes.core import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    ObjectMeta,
+    Pod,
+    PodTemplateSpec,
+    Service,
+    TopologySpreadConstraint,
+)
+from joinery.objects.kubernetes.shapes import Shape
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.default_spreads import SpreadFiller
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -134,3 +145,37 @@ def test_a_pod_that_has_not_changed_stays_the_same_object() -> None:
     assert filler.filled(Snapshot(now=EPOCH, pods=(WEB,), services=(_service("front", tier="front"),))).pods[0] != first
     changed = replace(WEB, spec=replace(WEB.spec, priority=7))
     assert filler.filled(Snapshot(now=EPOCH, pods=(changed,), services=services)).pods[0].spec.priority == 7
+
+
+def _shape_selector(shape: Shape, *services: Service) -> LabelSelector | None:
+    """By which pods of the shape will be spread over zones; None where they are not."""
+    (given,) = ZONES.of_shapes({"default/spare": shape}, lambda: services).values()
+    constraints = given.template.spec.topology_spread_constraints if given.template else ()
+    return constraints[0].label_selector if constraints else None
+
+
+SHAPE = Shape(template=PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web", "tier": "front"})))
+
+
+def test_what_stands_for_pods_is_spread_as_they_will_be() -> None:
+    """By the Services that will select them, and by the selector of their workload."""
+    assert _shape_selector(SHAPE, _service("web", app="web"), _service("other", app="other")) == LabelSelector(
+        match_labels={"app": "web"}
+    )
+    of_workload = _shape_selector(dataclasses.replace(SHAPE, selector={"tier": "front"}))
+    assert of_workload == LabelSelector(
+        match_expressions=[LabelSelectorRequirement(key="tier", operator="In", values=["front"])]
+    )
+
+
+def test_services_are_asked_for_only_where_something_may_be_spread_by_them() -> None:
+    """No template, or one with a spread of its own: nobody is asked."""
+    own = replace(PodTemplateSpec().spec, topology_spread_constraints=[TopologySpreadConstraint(topology_key="rack")])
+    shapes = {"default/a": Shape(missing="gone"), "default/b": Shape(template=PodTemplateSpec(spec=own))}
+    assert ZONES.of_shapes(shapes, lambda: pytest.fail("read")) == shapes
+    assert SpreadFiller(()).of_shapes({"default/c": SHAPE}, lambda: pytest.fail("read")) == {"default/c": SHAPE}
+
+
+def test_what_nobody_selects_is_not_spread() -> None:
+    """And neither is what a Service of another namespace would."""
+    assert _shape_selector(SHAPE, _service("web", "elsewhere", app="web")) is None
