@@ -817,3 +817,110 @@ def test_a_daemon_set_whose_claim_cannot_be_read_takes_nothing(template: str) ->
     """Its pod waits for the template or the DeviceClass."""
     classless = _template("classless", _exactly(of="nothing"))
     assert _plan(ONE, classless, _daemons(template), _pod("a", "*one"), types=(_gpus(1),)).launches
+
+
+# --- as kube-scheduler has it, found by asking it and us the same ---
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"bool": True}, {"int": 1}),
+        ({"int": 0}, {"bool": False}),
+        ({"string": "1"}, {"int": 1}),
+        ({"version": "1.0.0+a"}, {"version": "1.0.0+b"}),
+    ],
+)
+def test_values_are_alike_if_they_are_written_alike(one: Document, other: Document) -> None:
+    """A number is no truth value, and versions are compared with all that stands in them."""
+    kind = _type(_slice(*({"name": f"d{n}", "attributes": {"root": said}} for n, said in enumerate((one, other)))))
+    alike, unlike = ({key: f"{GPU}/root"} for key in ("matchAttribute", "distinctAttribute"))
+    assert not _plan(_claim("a", _exactly(count=2), constraints=(alike,)), _pod("a", "a"), types=(kind,)).launches
+    assert _plan(_claim("a", _exactly(count=2), constraints=(unlike,)), _pod("a", "a"), types=(kind,)).launches
+
+
+_ALL: Document = {"deviceClassName": "gpu", "allocationMode": "All"}
+_BROKEN: Document = {"taints": [{"key": "broken", "effect": "NoSchedule"}]}
+
+
+def test_who_wants_all_devices_wants_the_tainted_ones_too() -> None:
+    """And gets none of them without a toleration."""
+    kind = _type(_slice({"name": "good"}, {"name": "bad", **_BROKEN}))
+    tolerating = {**_ALL, "tolerations": [{"key": "broken", "operator": "Exists"}]}
+    assert not _plan(_claim("a", {"name": "req", "exactly": _ALL}), _pod("a", "a"), types=(kind,)).launches
+    assert _plan(_claim("a", {"name": "req", "exactly": tolerating}), _pod("a", "a"), types=(kind,)).launches
+
+
+def test_of_devices_that_claims_share_all_are_those_with_room() -> None:
+    """One of two is full: the other one is all that there is."""
+    shared = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "16Gi"}}}
+    full = _held("full", "of-n1", "device-0", by="live", shareID="s", consumedCapacity={"memory": "16Gi"})
+    slices = _published("of-n1", _slice(*_devices(2, **shared), pool="of-n1", nodeName="n1"))
+    live = pod("live", node="n1", owner="rs")
+    plan = _plan(_claim("a", {"name": "req", "exactly": _ALL}), full, live, _pod("a", "a"), slices, _node("n1"))
+    assert [placement.node for placement in plan.existing] == ["n1"]
+
+
+@pytest.mark.parametrize(("alternatives", "is_placed"), [(("One", "All"), False), (("One",), True)])
+def test_no_alternative_is_tried_while_it_is_not_known_what_all_devices_are(
+    alternatives: tuple[str, ...], *, is_placed: bool
+) -> None:
+    """A pool of the node is not whole, and one of the alternatives asks for all."""
+    ways = {"One": {"name": "one", "deviceClassName": "gpu"}, "All": {"name": "all", **_ALL}}
+    request = {"name": "req", "firstAvailable": [ways[name] for name in alternatives]}
+    part = _slice(*_devices(1), pool="part", nodeName="n1")
+    slices = [
+        _published("whole", _slice(*_devices(1), pool="whole", nodeName="n1")),
+        _published("part", msgspec.structs.replace(part, pool=ResourcePool(name="part", resource_slice_count=2))),
+    ]
+    assert bool(_plan(_claim("a", request), _pod("a", "a"), *slices, _node("n1")).existing) == is_placed
+
+
+def test_all_devices_that_may_not_be_together_leave_no_alternative() -> None:
+    """The scheduler takes such a claim for a mistake, and ends there."""
+    request = {"name": "req", "firstAvailable": [{"name": "all", **_ALL}, {"name": "one", "deviceClassName": "gpu"}]}
+    kind = _type(_slice(*({"name": f"d{n}", "attributes": {"root": {"int": n}}} for n in range(2))))
+    wanted = _claim("a", request, constraints=({"matchAttribute": f"{GPU}/root"},))
+    assert not _plan(wanted, _pod("a", "a"), types=(kind,)).launches
+
+
+def _zone(zone: str) -> Document:
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
+    return {"nodeSelectorTerms": terms}
+
+
+def test_devices_of_two_zones_share_counters() -> None:
+    """What a claim in one zone takes of them is not there in the other (Karpenter's NonTargetingDevices)."""
+    consumes = {"consumesCounters": [{"counterSet": "set", "counters": {"memory": {"value": "40Gi"}}}]}
+    pool = ResourcePool(name="pool", resource_slice_count=3)
+    counters = {"name": "set", "counters": {"memory": {"value": "60Gi"}}}
+    slices = [
+        _published(f"in-{zone}", msgspec.structs.replace(_slice(device, nodeSelector=_zone(zone)), pool=pool))
+        for zone, device in ((A, {"name": "a", **consumes}), (B, {"name": "b", **consumes}))
+    ]
+    slices.append(
+        _published("counters", msgspec.structs.replace(_slice(sharedCounters=[counters], allNodes=True), pool=pool))
+    )
+    assert _plan(_claim("a"), _pod("a", "a", node_selector={ZONE: B}), *slices).launches
+    held = _held("held", "pool", "a", by="live")
+    assert not _plan(_claim("a"), held, _pod("a", "a", node_selector={ZONE: B}), *slices).launches
+
+
+def test_all_devices_of_a_node_and_of_several_are_not_given_together() -> None:
+    """They are given apart here. Such a pod waits, and is told so."""
+    plan = _plan(_claim("a", {"name": "req", "exactly": _ALL}), _pod("a", "a"), _everywhere(1), types=(_gpus(1),))
+    assert _why(plan) == {"a": "its resource claims ask for all devices, of a node and of several nodes"}
+
+
+def test_all_devices_of_several_nodes_are_those_of_one_place() -> None:
+    """One can be used everywhere, and another one in a zone: there, both are all."""
+    plan = _plan(_claim("a", {"name": "req", "exactly": _ALL}), _pod("a", "a"), _everywhere(1), _in_zone(GPU, B))
+    assert [launch.offering.zone for launch in plan.launches] == [B]
+
+
+def test_claims_of_a_pod_leave_each_other_devices_of_several_nodes() -> None:
+    """The first would take what only the second can use."""
+    devices = [{"name": name, "attributes": {"model": {"string": name}}} for name in ("big", "small")]
+    slices = _published("everywhere", _slice(*devices, pool="shared", allNodes=True))
+    big = _exactly(selectors=[{"cel": {"expression": f'device.attributes["{GPU}"].model == "big"'}}])
+    assert _plan(_claim("any"), _claim("big", big), _pod("a", "any", "big"), slices).launches

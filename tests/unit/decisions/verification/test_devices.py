@@ -94,3 +94,39 @@ def test_a_daemon_set_s_pod_has_its_device_before_others() -> None:
     bought = launch(asked, "default/a", daemons={"cpu": 100, "memory": 128 * 2**20, "pods": 1})
     assert violated(asked, packing(bought, left=("default/b",))) == {"Devices"}
     assert violated(asked, packing(on={"n1": ("default/a",)}, left=("default/b",))) == {"Devices"}
+
+
+@pytest.mark.parametrize(("size", "code"), [("18Gi", set[str]()), ("16Gi", {"Devices"})])
+def test_what_a_claim_gets_is_rounded_up_to_a_step(size: str, code: set[str]) -> None:
+    """Steps of 4Gi from 1Gi on: who asks for 6Gi takes 9Gi, and two take 18Gi."""
+    steps = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "4Gi"}}
+    shared = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": size, "requestPolicy": steps}}}
+    asking = {"deviceClassName": "gpu", "capacity": {"requests": {"memory": "6Gi"}}}
+    claims = [
+        msgspec.convert(
+            {"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "r", "exactly": asking}]}}},
+            ResourceClaim,
+        )
+        for name in "ab"
+    ]
+    slices = (msgspec.convert({**_SLICE, "devices": [{**_DEVICE, **shared}]}, ResourceSliceSpec),)
+    asked = _asked(*claims)
+    asked = replace(asked, instance_types={"default": tuple(replace(one, slices=slices) for one in asked.kinds)})
+    assert violated(asked, packing(launch(asked, "default/a", "default/b"))) == code
+
+
+@pytest.mark.parametrize(
+    ("devices", "code"),
+    [
+        ([{**_DEVICE}, {**_DEVICE, "name": "e", "taints": [{"key": "broken", "effect": "NoSchedule"}]}], {"Devices"}),
+        ([{**_DEVICE}, {**_DEVICE, "name": "e"}], set()),
+    ],
+)
+def test_who_wants_all_devices_tolerates_all(devices: list[Any], code: set[str]) -> None:
+    """One of two is tainted."""
+    every = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+    claim = msgspec.convert({"metadata": {"name": "a"}, "spec": {"devices": {"requests": [every]}}}, ResourceClaim)
+    slices = (msgspec.convert({**_SLICE, "devices": devices}, ResourceSliceSpec),)
+    asked = _asked(claim, _claim("b"))
+    asked = replace(asked, instance_types={"default": tuple(replace(one, slices=slices) for one in asked.kinds)})
+    assert violated(asked, packing(launch(asked, "default/a"), left=("default/b",))) == code

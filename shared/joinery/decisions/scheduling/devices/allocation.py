@@ -27,11 +27,20 @@ def allocate(stock: Stock, taken: Taken, needs: Needs) -> Taken | None:
     A claim that has its devices there already needs no more.
     """
     wanted = tuple(claim for claim in needs if claim.shared not in taken.claims)
+    if stock.incomplete and any(map(_asks_for_all, wanted)):
+        return None
     search = _Search(stock, taken, wanted)
     if search.claim(0):
         return search.result()
     search.note_failure()
     return None
+
+
+def _asks_for_all(claim: ClaimNeeds) -> bool:
+    """Whether it would take all devices: how many these are is not known while a pool is not whole. So kube-scheduler
+    does not try the claim's other alternatives either.
+    """
+    return any(way.count == ALL for request in claim.requests for way in request)
 
 
 def room(stock: Stock, history: History, needs: Needs, most: int) -> int:
@@ -100,6 +109,7 @@ class _Search:
         self._used, self._consumed, self._counters = set(taken.used), dict(taken.consumed), dict(taken.counters)
         self._given: list[tuple[int, Wanted, int]] = []
         failed = stock.effort.tries if stock.effort else 0
+        self._is_over = False
         self._most = self._left = _MOST_TRIES if failed < _MOST_FAILED_TRIES else _FEWEST_TRIES
 
     def note_failure(self) -> None:
@@ -124,8 +134,8 @@ class _Search:
 
     def _alternative(self, claim: int, request: int, wanted: Wanted) -> bool:
         chosen = self._stock.selected(wanted)
-        if wanted.count == ALL and self._stock.incomplete:
-            return False
+        if wanted.count == ALL:
+            chosen = tuple(index for index in chosen if self._has_room(wanted, index))
         count = len(chosen) if wanted.count == ALL else wanted.count
         has = sum(number == claim for number, _, _ in self._given)
         if not count or has + count > MOST_DEVICES:
@@ -134,6 +144,19 @@ class _Search:
         if not any(self._stock.devices[index].is_shared for index in chosen) and sum(is_free) < count:
             return False
         return self._slot(claim, request, wanted, chosen, count)
+
+    def _has_room(self, wanted: Wanted, index: int) -> bool:
+        """Whether enough was left of a device that claims share before the pod came: these are all that there are. One
+        that a single claim has is among them, so whoever wants all waits for it.
+        """
+        amounts = self._stock.devices[index].amounts_for(wanted)
+        return amounts is not None and self._fits(index, amounts, self._before.consumed)
+
+    def _fits(self, index: int, amounts: Mapping[str, Decimal], consumed: Mapping[tuple[int, str], Decimal]) -> bool:
+        capacity = self._stock.devices[index].capacity
+        return all(
+            consumed.get((index, name), Decimal(0)) + amount <= capacity[name].value for name, amount in amounts.items()
+        )
 
     def _slot(self, claim: int, request: int, wanted: Wanted, chosen: Sequence[int], count: int) -> bool:
         """Give one more device of these, in their order, and go on."""
@@ -161,24 +184,23 @@ class _Search:
 
     def _may_try(self) -> bool:
         self._left -= 1
-        return self._left > 0
+        return self._left > 0 and not self._is_over
 
     def _taking(self, claim: int, wanted: Wanted, index: int) -> Mapping[str, Decimal] | None:
         """What the claim would take of the device's capacities; None where it may not have it."""
         device = self._stock.devices[index]
+        if not wanted.is_admin and (index in self._used or not self._has_counters(index)):
+            return None
+        if not device.is_tolerated(wanted):
+            return None
         if not self._keeps_constraints(self._claims[claim], claim, wanted, device):
+            # kube-scheduler takes it for a mistake of the claim, and tries no other alternative.
+            self._is_over |= wanted.count == ALL
             return None
         if wanted.is_admin:
             return {}
-        if index in self._used or not self._has_counters(index):
-            return None
         amounts = device.amounts_for(wanted)
-        if amounts is None or any(
-            self._consumed.get((index, name), Decimal(0)) + amount > device.capacity[name].value
-            for name, amount in amounts.items()
-        ):
-            return None
-        return amounts
+        return amounts if amounts is not None and self._fits(index, amounts, self._consumed) else None
 
     def _has_counters(self, index: int) -> bool:
         """Whether there is enough of what the device takes of counters; one that claims share takes it once."""
@@ -194,11 +216,11 @@ class _Search:
         for constraint in needs.constraints:
             if not _is_about(wanted, constraint.requests):
                 continue
-            value = device.attributes.get(constraint.attribute)
+            value = device.texts.get(constraint.attribute)
             if value is None:
                 return False
             others = (
-                self._stock.devices[index].attributes.get(constraint.attribute)
+                self._stock.devices[index].texts.get(constraint.attribute)
                 for number, other, index in self._given
                 if number == claim and _is_about(other, constraint.requests)
             )

@@ -12,7 +12,14 @@ from decimal import Decimal
 from functools import cached_property
 
 from joinery.decisions.scheduling.devices.allocation import allocate, taken_by
-from joinery.decisions.scheduling.devices.needs import ClaimNeeds, Needs, UnusableClaimError, are_searchable, needs_of
+from joinery.decisions.scheduling.devices.needs import (
+    ALL,
+    ClaimNeeds,
+    Needs,
+    UnusableClaimError,
+    are_searchable,
+    needs_of,
+)
 from joinery.decisions.scheduling.devices.stock import (
     NOTHING,
     SHARES,
@@ -78,7 +85,7 @@ class Claims:
 
     ``claiming``: those with claims, in the order in which they are served. ``moving``: the names of all that have a
     node, and are placed anew. ``suits``: whether a pod may be on some node that a selector matches, as far as the pod
-    says.
+    says. ``stocks_sold``: the devices of the instance types.
     """
 
     def __init__(
@@ -87,8 +94,9 @@ class Claims:
         claiming: Sequence[Pod],
         moving: frozenset[str],
         suits: Callable[[Pod, NodeSelector], bool],
+        stocks_sold: Callable[[], Iterable[Stock]] = tuple,
     ) -> None:
-        self._suits, self._moving = suits, moving
+        self._suits, self._moving, self._stocks_sold = suits, moving, stocks_sold
         self._claims = {claim.key: claim for claim in snapshot.resource_claims}
         self._templates = {template.key: template.spec.spec for template in snapshot.resource_claim_templates}
         self._classes = {one.metadata.name: one for one in snapshot.device_classes}
@@ -155,6 +163,8 @@ class Claims:
         if not are_searchable(tuple(claim.needs for claim in read.open)):
             return PodDevices(problem="its resource claims ask for too many devices together to be searched for")
         if read.open and self.published.shared.devices:
+            if any(map(self._wants_all_of_both, read.open)):
+                return PodDevices(problem="its resource claims ask for all devices, of a node and of several nodes")
             self._serve_elsewhere(read)
         where = [*read.where, *(one for claim in read.open for one in claim.where or ())]
         needs = tuple(claim.needs for claim in read.open if claim.where is None)
@@ -212,6 +222,25 @@ class Claims:
             raise UnusableClaimError(f"there is no ResourceClaimTemplate {namespace}/{name}")
         return spec
 
+    def _wants_all_of_both(self, claim: _Open) -> bool:
+        """Whether what it asks for all of are devices of nodes and of several nodes, which are given apart here."""
+        wanted = [way for request in claim.needs.requests for way in request if way.count == ALL]
+        return any(
+            self.published.shared.selected(way) and any(stock.selected(way) for stock in self._own_stocks)
+            for way in wanted
+        )
+
+    def _wants_all_of_places(self, claim: _Open) -> bool:
+        """Whether what it asks for all of differs from place to place."""
+        shared = self.published.shared
+        wanted = (way for request in claim.needs.requests for way in request if way.count == ALL)
+        return any(shared.devices[index].where is not None for way in wanted for index in shared.selected(way))
+
+    @cached_property
+    def _own_stocks(self) -> Sequence[Stock]:
+        """The devices of one node each: of those that there are, and of those to be bought."""
+        return tuple(dict.fromkeys([*self.published.by_node.values(), *self._stocks_sold()]))
+
     def _serve_elsewhere(self, read: _Read) -> None:
         """Give claims devices that several nodes can use: all of them at one place, or as many as there can be."""
         waiting = [claim for claim in read.open if claim.where is None]
@@ -219,6 +248,7 @@ class Claims:
             (where, stock, *self._served(stock, waiting))
             for where, stock in self._places.values()
             if all(self._suits(read.pod, one) for one in (where, *read.where) if one is not None)
+            and (where is not None or not any(map(self._wants_all_of_places, waiting)))
         ]
         where, stock, taken, served = max(ways, key=lambda way: len(way[3]), default=(None, NOTHING, NOTHING.taken, []))
         if not served:
@@ -232,11 +262,19 @@ class Claims:
             if claim.key:
                 self._placed[claim.key] = claim.where
 
-    def _served(self, stock: Stock, claims: Iterable[_Open]) -> tuple[Taken, list[_Open]]:
-        """Those of the claims that get devices of the stock, one after another, and what is taken of it then."""
-        taken, served = taken_by(stock, self.allocated), list[_Open]()
-        for claim in claims:
-            after = allocate(stock, taken, (claim.needs,)) if claim.needs.requests else None
+    def _served(self, stock: Stock, claims: Sequence[_Open]) -> tuple[Taken, list[_Open]]:
+        """Those of the claims that get devices of the stock, and what is taken of it then: all of them, or one after
+        another those that can.
+        """
+        # What the devices of other places take of counters is taken here, too.
+        counters = taken_by(self.published.shared, self.allocated).counters
+        taken, served = replace(taken_by(stock, self.allocated), counters=counters), list[_Open]()
+        asking = [claim for claim in claims if claim.needs.requests]
+        together = allocate(stock, taken, tuple(claim.needs for claim in asking))
+        if together is not None:
+            return together, asking
+        for claim in asking:
+            after = allocate(stock, taken, (claim.needs,))
             if after is not None:
                 taken = after
                 served.append(claim)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace as replace_fields
 
-from joinery.decisions.scheduling.devices.needs import Needs, Wanted
+from joinery.decisions.scheduling.devices.needs import ALL, Needs, Wanted
 from joinery.objects.kubernetes import quantity
 from joinery.objects.kubernetes.cel_tokens import ExpressionError
 from joinery.objects.kubernetes.core import NodeSelector
@@ -71,6 +71,7 @@ class Device:
     """One device.
 
     attributes   by name with its domain
+    texts        the same as the driver says them, with their kind: by these, constraints tell values apart
     capacity     by name, as the driver says it: requests must say the same
     is_shared    whether several claims may have it (allowMultipleAllocations)
     consumes     what it takes of counters that its pool's devices share
@@ -79,6 +80,7 @@ class Device:
 
     key: DeviceKey
     attributes: Mapping[str, Any]
+    texts: Mapping[str, tuple[str, str]]
     capacity: Mapping[str, Capacity]
     is_shared: bool
     consumes: tuple[tuple[CounterKey, Decimal], ...]
@@ -119,6 +121,10 @@ class Device:
             has = self.capacity.get(name)
             if has is None or has.value < amount:
                 return False
+        # Who wants all devices wants the tainted ones too, and gets none where it does not tolerate them.
+        return wanted.count == ALL or self.is_tolerated(wanted)
+
+    def is_tolerated(self, wanted: Wanted) -> bool:
         return all(_is_tolerated(taint, wanted) for taint in self.taints)
 
 
@@ -335,6 +341,11 @@ def _read(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
     return Device(
         key=DeviceKey(one.driver, one.pool.name, device.name),
         attributes=dict(_attributes(one.driver, device)),
+        texts={
+            qualified(one.driver, name): (kind, str(value))
+            for name, said in device.attributes.items()
+            for kind, value in list(said.items())[:1]
+        },
         capacity={
             name: Capacity(quantity.parse(said.value), said.request_policy) for name, said in device.capacity.items()
         },

@@ -128,9 +128,9 @@ class Workspace:
         daemons = read_daemons(snapshot.daemons, snapshot.daemon_pods)
         priorities = priorities_of(snapshot.priority_classes)
         claiming = by_precedence((pod for pod in self.pending if pod.spec.resource_claims), priorities)
-        self.claims = Claims(snapshot, claiming, names - self.waiting, suits)
-        self.hosts_of_claims: dict[str, str] = {}
         self._stocks: dict[int, Stock] = {}
+        self.claims = Claims(snapshot, claiming, names - self.waiting, suits, self._stocks_sold)
+        self.hosts_of_claims: dict[str, str] = {}
         if self.claims.is_used:
             daemons = tuple(replace(daemon, devices=self.claims.of_daemon(daemon.pod)) for daemon in daemons)
         self.classes = within_bounds(self._classes(priorities), snapshot.namespaces)
@@ -190,6 +190,9 @@ class Workspace:
         kinds = self._kinds.get(view.pool, {})
         kind = kinds.get(view.labels.get(INSTANCE_TYPE, ""))
         return promised(self._stock_of_type(kind), published, allocated) if kind else NO_DEVICES
+
+    def _stocks_sold(self) -> Iterator[Stock]:
+        return (self._stock_of_type(kind) for kind in self.problem.kinds)
 
     def _stock_of_type(self, kind: InstanceType) -> Stock:
         """One for all nodes of a type, so that what is remembered for one serves the others."""

@@ -213,7 +213,7 @@ class _Requests:
             groups: dict[Hashable, int] = defaultdict(int)
             usable = self._usable_of(stock, self._kind(way))
             for index, amounts in usable.items():
-                values = tuple(repr(stock.devices[index].attributes.get(name)) for name in attributes)
+                values = tuple(stock.devices[index].texts.get(name) for name in attributes)
                 groups[values] += _shares_of(stock, taken, index, amounts)
             return sum(count // way.count for count in groups.values())
 

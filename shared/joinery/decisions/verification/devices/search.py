@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,7 @@ class SearchedDevice:
     key: Key
     said: Device
     attributes: Mapping[str, Any]
+    texts: Mapping[str, tuple[str, str]]
     capacity: Mapping[str, tuple[Decimal, RequestPolicy | None]]
     counters: Sequence[tuple[CounterKey, Decimal]]
     is_elsewhere: bool
@@ -58,6 +59,11 @@ class SearchedDevice:
     def view(self) -> Mapping[str, Any]:
         amounts = {name: value for name, (value, _) in self.capacity.items()}
         return device_of(self.key[0], self.attributes, amounts, is_shared=bool(self.said.allow_multiple_allocations))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one claim has all of it, or would."""
+        return self.is_used or not self.said.allow_multiple_allocations
 
     @cached_property
     def likeness(self) -> str:
@@ -110,11 +116,12 @@ class Search:
                 yield self._device(spec, said, is_elsewhere)
 
     def _device(self, spec: ResourceSliceSpec, said: Device, is_elsewhere: bool) -> SearchedDevice:
-        attributes: dict[str, Any] = {}
+        attributes, texts = dict[str, Any](), dict[str, tuple[str, str]]()
         for name, value in said.attributes.items():
             kind, member = next(iter(value.items()), ("", None))
             full = qualified(spec.driver, name)
             if kind:
+                texts[full] = kind, str(member)
                 attributes[full] = (
                     Version.of(str(member)) if kind == "version" else (full,) if kind == "onNode" else member
                 )
@@ -125,6 +132,7 @@ class Search:
             key=(spec.driver, spec.pool.name, said.name),
             said=said,
             attributes=attributes,
+            texts=texts,
             capacity={name: (parse(one.value), one.request_policy) for name, one in said.capacity.items()},
             counters=[
                 ((spec.driver, spec.pool.name, taken.counter_set, name), parse(counter.value))
@@ -152,8 +160,13 @@ class Search:
         ways = [(request.name, request.exactly)] if request.exactly else []
         ways += [(f"{request.name}/{way.name}", way) for way in request.first_available]
         for name, way in ways:
-            fitting = [device for device in self.devices if self._selects(way, device)]
             is_all = way.allocation_mode == "All"
+            fitting = [device for device in self.devices if self._selects(way, device)]
+            if is_all:  # of what claims share, those that have room
+                fitting = [it for it in fitting if it.is_whole or self._amounts(way, it) is not None]
+            if is_all and not all(_tolerated(way, device) for device in fitting):
+                continue
+            fitting = [device for device in fitting if _tolerated(way, device)]
             count = len(fitting) if is_all else way.count
             if 0 < count <= _MOST_OF_A_CLAIM - len(ask.given):
                 is_served = self._fill(ask, name, way, fitting, count, lambda: self._next(todo, at + 1))
@@ -205,11 +218,7 @@ class Search:
             return False
         wanted = way.capacity.requests if way.capacity else {}
         has = {name: value for name, (value, _) in device.capacity.items()}
-        return (
-            bool(is_selected)
-            and all(has.get(name, Decimal(-1)) >= parse(text) for name, text in wanted.items())
-            and all(_tolerates(way, taint) for taint in device.said.taints if taint.effect in _KEEPING)
-        )
+        return bool(is_selected) and all(has.get(name, Decimal(-1)) >= parse(text) for name, text in wanted.items())
 
     def _amounts(self, way: DeviceAlternative, device: SearchedDevice) -> Mapping[str, Decimal] | None:
         """What the device would give of its capacities; None where it may not be given."""
@@ -267,7 +276,8 @@ def _granted(asked: Decimal | None, value: Decimal, policy: RequestPolicy | None
     lowest, step = parse(policy.valid_range.min or 0), parse(policy.valid_range.step or 0)
     granted = max(asked, lowest)
     if step:
-        granted = lowest + step * (-((lowest - granted) // step))
+        steps = (granted - lowest) / step
+        granted = lowest + step * steps.to_integral_value(ROUND_CEILING)
     return granted if policy.valid_range.max is None or granted <= parse(policy.valid_range.max) else None
 
 
@@ -283,11 +293,15 @@ def _keeps(ask: Ask, constraint: DeviceConstraint, name: str, device: SearchedDe
     if not is_meant(name):
         return True
     attribute = constraint.match_attribute or constraint.distinct_attribute
-    if attribute not in device.attributes:
+    if attribute not in device.texts:
         return False
-    others = [other.attributes.get(attribute) for request, other in ask.given if is_meant(request)]
-    is_same = [other == device.attributes[attribute] for other in others]
+    others = [other.texts.get(attribute) for request, other in ask.given if is_meant(request)]
+    is_same = [other == device.texts[attribute] for other in others]
     return all(is_same) if constraint.match_attribute else not any(is_same)
+
+
+def _tolerated(way: DeviceAlternative, device: SearchedDevice) -> bool:
+    return all(_tolerates(way, taint) for taint in device.said.taints if taint.effect in _KEEPING)
 
 
 def _tolerates(way: DeviceAlternative, taint: DeviceTaint) -> bool:
