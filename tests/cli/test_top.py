@@ -14,6 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.widgets import Input
 
 from joinery.controllers.reporting.record import decision_document, disruption_document
 from joinery.decisions.disruption.decision import DisruptionDecision, StayingNode
@@ -341,6 +343,22 @@ def test_keys_sort_filter_fold_and_explain() -> None:
         ("slash n o d e minus 3 enter", "NotWorthIt"),
         ("slash backspace backspace backspace backspace backspace backspace enter home down enter", "pod: default/"),
     )
+
+
+def test_words_that_are_typed_in_one_go_are_a_filter() -> None:
+    """None of them is another key, such as `s` for the order, and a slash among them is a slash."""
+    app = Top(_feed(_top()), 0.0)
+
+    async def drive() -> None:
+        async with app.run_test(size=(100, 40)) as pilot:
+            while "NodePool default" not in _shown(app):
+                await pilot.pause(0.02)
+            for character in "/s/f":
+                app.post_message(events.Key("slash" if character == "/" else character, character))
+            while app.query_one("#filter", Input).value != "s/f":
+                await pilot.pause(0.02)
+
+    asyncio.run(asyncio.wait_for(drive(), _DEADLINE))
 
 
 def test_one_may_look_back_while_time_goes_on() -> None:

@@ -40,7 +40,8 @@ class Top(Looking):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "Sort"),
-        Binding("slash", "filter", "Filter"),
+        # Before any other key is dealt out: what is typed right after it are words.
+        Binding("slash", "filter", "Filter", priority=True),
         Binding("f", "fold", "Fold"),
         Binding("F", "fold_all", "Fold all", show=False),
         Binding("left", "look(-1)", "Back", show=False),
@@ -133,11 +134,15 @@ class Top(Looking):
         names = list(SORTS)
         self._look_with(sort=names[(names.index(self._look.sort) + 1) % len(names)])
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where words are typed, a slash is one of their characters."""
+        return action != "filter" or not isinstance(self.focused, Input)
+
     def action_filter(self) -> None:
         """Type what lines must contain."""
         field = self.query_one("#filter", Input)
         field.display = True
-        field.focus()
+        self.screen.set_focus(field)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while it is typed."""
