@@ -19,5 +19,7 @@ html_show_copyright = False
 html_show_sphinx = False
 # Headings are linked to under the names that GitHub gives them.
 myst_heading_anchors = 4
+# A line that begins with a percent sign goes on with its sentence, as on GitHub; to MyST it would be a comment.
+myst_disable_syntax = ["myst_line_comment"]
 # A list of the environment, for a shell, is highlighted as one or not at all: no page should fail for its colours.
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]

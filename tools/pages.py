@@ -80,12 +80,19 @@ SEARCHES = {
     "ami": "docs/amis",
 }
 #: Pages with the widest tables and drawings, which a telephone has to show whole.
-TELEPHONE = ("docs/reference", "docs/compatibility", "docs/disruption")
-#: The first element that is wider than the screen and scrolls nowhere, or the first table of words that does.
+TELEPHONE = (
+    "docs/reference",
+    "docs/compatibility",
+    "docs/disruption",
+    "docs/decisions/0121-the-numbers-of-the-search-are-in-one-place",
+)
+#: The first element that is wider than the screen and scrolls nowhere, or the first table of words that does, or that
+#: fits by a word or two a line.
 _CUT_OFF = """new Promise(done => requestAnimationFrame(() => {
   if (document.documentElement.scrollWidth > innerWidth) return done("the page is wider than the screen");
-  const table = [...document.querySelectorAll("table.docutils")].find(
-    one => one.scrollWidth > one.parentElement.clientWidth && one.textContent.length > 40 * one.rows.length);
+  const table = [...document.querySelectorAll("table.docutils:not(.stacked)")].find(
+    one => (one.scrollWidth > one.parentElement.clientWidth || one.offsetHeight > 130 * one.rows.length) &&
+      one.textContent.length > 40 * one.rows.length);
   done(table ? table.textContent.trim().slice(0, 40) : "");
 }))"""
 MANIFESTS = "manifests/README"  # a link to the folder in the package
