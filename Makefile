@@ -41,7 +41,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz soak hostile lint types format check-build build build-host package release smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy deploy-test undeploy rotate-token docs
+.PHONY: help setup demo test fuzz soak hostile lint types format check-build build build-host package release smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy deploy-test undeploy rotate-token docs session
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -153,6 +153,9 @@ docs: setup .venv-docs/.current ## Build the pages as a site in build/site, and 
 	@rm -rf build/site && .venv/bin/python -m tools.pages build/pages
 	@.venv-docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs -d build/pages-cache build/pages build/site
 	@.venv/bin/python -m tools.pages --check build/site && echo "build/site/index.html"
+
+session: setup ## Record the session of `joinery simulate --top` that README shows (wants tmux, half a minute)
+	@.venv/bin/python -m tools.session && echo "docs/images/top.svg: look at it"
 
 controlplane: ## Build the real control plane (five to fifteen minutes once, needs Go) and print its folder
 	@tools/controlplane/build
