@@ -121,7 +121,11 @@ class Commands(TyperGroup):
     context_class = _Context
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """``--install-completion fish``: typer would overlook the name, and take the shell that it is run in."""
+        """Without a word: help. ``--install-completion fish``: typer would overlook the name, and take the shell that
+        it is run in.
+        """
+        if not args and not ctx.resilient_parsing:
+            args = ["--help"]
         for option, shells in _COMPLETIONS.items():
             next(one for one in self.params if isinstance(one, TyperOption) and option in one.opts).help = shells
         if args and args[0] in _COMPLETIONS:
@@ -148,7 +152,6 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     # Plain help, as kubectl's: Rich's imports a Markdown parser, which nearly doubles the time that help takes.

@@ -32,6 +32,11 @@ def test_help_is_there_by_its_short_name_and_says_what_to_write(run: Run, comman
     assert not re.search(r"<(str|int|float|bool|path|list)", outcome.out)
 
 
+def test_without_a_word_there_is_help(run: Run) -> None:
+    """Line by line on standard output, as ``kubectl`` has it; it was one line of an error."""
+    assert run() == run("--help")
+
+
 def test_shells_complete_commands_options_and_values() -> None:
     """Those that other packages offer, too."""
     joinery = Path(sys.executable).parent / "joinery"
