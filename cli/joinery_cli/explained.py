@@ -13,6 +13,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import some_of
 from joinery_cli.output.visible import visible
 from joinery_cli.view.figures import count, money, natural
+from joinery_cli.view.pool_shares import share_document
 
 if TYPE_CHECKING:
     # Made for --explain alone.
@@ -99,6 +100,8 @@ def _heading(explanation: "Explanation") -> str:
 def _facts(explanation: "Explanation") -> Iterator[str]:
     if explanation.launch:
         yield _bought(explanation.launch)
+        if explanation.share:
+            yield f"Share on demand: {explanation.share}"
     elif explanation.existing:
         yield "Nodes that exist come first: they cost nothing more."
     for preference in explanation.dropped:
@@ -195,6 +198,7 @@ def explanation_document(explanation: "Explanation") -> dict[str, object]:
         "newNodes": _nodes_document(explanation.planned),
         "nodePools": [_pool_document(pool) for pool in explanation.pools],
         "rejected": [reason_document(reason) for reason in explanation.rejected],
+        **({"onDemandShare": share_document(explanation.share)} if explanation.share else {}),
     }
 
 

@@ -224,6 +224,7 @@ def _explanations(solution: _Solution) -> tuple["Explanation", ...]:
 
 def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["UserNotice", ...]:
     """Print at once what a person should know about the plan."""
+    from joinery.decisions.scheduling.pool_shares import not_kept
     from joinery.decisions.scheduling.reason import ReasonCode
     from joinery_cli.decision_input import tell_now
     from joinery_cli.notices import warning
@@ -231,12 +232,14 @@ def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["UserNo
     from joinery_cli.warnings.left_out import others, without_pools
 
     plan, packing = solution.plan, solution.plan.packing
+    short = not_kept(snapshot.pool_shares, packing.launches)
     # What a static NodePool gets is reported already, and that it launches none for pods is how it should be.
     pool_reasons = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
     return tell_now(
         *misspelt_labels(snapshot, solution.problem.instance_types),
         *without_pools(snapshot, packing),
         *map(warning, (*plan.warnings, *pool_reasons)),
+        *(warning(f"NodePool {name}: {why}") for name, why in short.items()),
         *others(packing, snapshot),
     )
 

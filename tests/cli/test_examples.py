@@ -199,6 +199,7 @@ def test_tasks_are_planned_as_their_headings_say() -> None:
     assert each("half-on-spot", "capacityType") == {"spot": 4, "on-demand": 4}
     # One of the seven others takes room that is left on demand.
     assert each("on-demand-share", "capacityType") == {"spot": 6, "on-demand": 6}
+    assert each("on-demand-nodes", "capacityType") == {"spot": 2, "on-demand": 4}
     zones = each("zones", "zone")
     assert len(zones) >= 3
     assert max(zones.values()) - min(zones.values()) <= 1

@@ -38,7 +38,7 @@ def test_a_share_that_is_none_is_said_once(stand: Stand) -> None:
     assert _gated(stand) == [True] * 4
     said = [event.message for event in stand.world.cluster.events if event.reason == "InvalidOnDemandShare"]
     assert len(said) == 4
-    assert "'some' is neither pods, such as 2, nor a percentage, such as 30%, nor both: 2 + 30%" in said[0]
+    assert "'some' is neither a number, such as 2, nor a percentage, such as 30%, nor both: 2 + 30%" in said[0]
 
 
 def test_observing_lets_nobody_through(stand: Stand) -> None:

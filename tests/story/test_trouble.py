@@ -1,6 +1,7 @@
 """Scenarios in which something goes wrong: nothing is lost but time."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from simulator.story.scenario import find, load
 from simulator.story.simulation import Simulation
 from tests.story.conftest import PlayedScenario
 
-CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge", "on-demand-share")
+CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge", "on-demand-share", "on-demand-nodes")
 
 
 @pytest.mark.soak
@@ -40,6 +41,24 @@ def test_a_share_of_a_workload_is_on_demand_before_and_after_a_storm(played: Cal
     assert {nodes[pod.spec.node_name].metadata.labels[CAPACITY_TYPE] for pod in asking} == {"on-demand"}
     first = share.lines("provisioning", "launches")[0].at - share.lines("workloads", "create")[0].at
     assert first.total_seconds() < 10
+
+
+def test_a_share_of_a_node_pool_holds_whatever_comes_and_goes() -> None:
+    """Looked at every ten seconds: pods come, their nodes are consolidated, and EC2 takes every spot instance back. A
+    plan that moves pods elsewhere counts with all that it buys.
+    """
+    simulation = Simulation(load(find(Path("on-demand-nodes"))))
+    seen, moment = set[tuple[int, int]](), simulation.world.clock.now()
+    with simulation.running():
+        while (moment := moment + timedelta(seconds=10)) <= simulation.end:
+            simulation.engine.run_until(moment)
+            share = simulation.world.cluster.snapshot().pool_shares["default"]
+            assert not share.lacking, moment
+            seen.add((share.nodes, share.on_demand))
+    assert seen >= {(6, 4), (20, 8), (8, 4)}
+    kinds = [node.metadata.labels[CAPACITY_TYPE] for node in simulation.world.cluster.nodes.values()]
+    assert (kinds.count("on-demand"), kinds.count("spot")) == (4, 4)
+    assert leaks(simulation) == ()
 
 
 def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(played: Callable[..., PlayedScenario]) -> None:

@@ -107,6 +107,7 @@ def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
         **({"weaknesses": packing.weaknesses} if packing.weaknesses else {}),
         "resilience": round(packing.resilience_cost, DIGITS),
         **({"headroom": costs.headroom.document()} if costs.headroom else {}),
+        **({"onDemandShares": costs.shares.document()} if costs.shares else {}),
         **({"commitments": costs.commitments.document()} if costs.commitments else {}),
         **({"interruptions": costs.interruptions.document()} if costs.interruptions else {}),
         "onDemand": round(costs.on_demand, DIGITS),

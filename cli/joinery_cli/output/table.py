@@ -278,6 +278,8 @@ def _sentences(plan: PlanView) -> Iterator[str]:
         yield from nearness(packing)
         if packing.resilience_cost >= NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
+    if plan.costs.shares:
+        yield from plan.costs.shares.sentences()
     if plan.costs.headroom:
         yield plan.costs.headroom.sentence("it")
     if plan.costs.commitments:

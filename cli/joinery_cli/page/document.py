@@ -92,6 +92,11 @@ def _figures(plan: PlanView) -> tuple[Figure, ...]:
     if kept := plan.costs.headroom:
         rooms = f"room for {sum(kept.chunks.values()):,}, of {count(len(kept.chunks), 'buffer')}"
         figures.append(Figure("headroom", "Headroom", f"{money(kept.total)}/h", rooms))
+    if shares := plan.costs.shares:
+        of_pools = "; ".join(
+            f"{name}: {one.on_demand} of {one.nodes} nodes" for name, one in sorted(shares.pools.items())
+        )
+        figures.append(Figure("shares", "Shares on demand", f"{money(shares.hourly)}/h", of_pools))
     if plan.costs.commitments:
         covered = f"commitments cover {money(packing.covered)}/h"
         figures.append(Figure("paid", "Paid", f"{money(packing.paid)}/h", covered))

@@ -28,6 +28,7 @@ from joinery_cli.view.commitments import CommitmentFigures, commitment_figures
 from joinery_cli.view.figures import count, money
 from joinery_cli.view.headroom import Headroom, buffers_in, headroom_of, shares
 from joinery_cli.view.interruptions import InterruptionFigures, interruption_figures
+from joinery_cli.view.pool_shares import ShareFigures, share_figures
 
 #: AWS bills every Region but China's in US dollars, and the price list that a catalogue is read from is in them.
 CURRENCY = "USD"
@@ -76,7 +77,8 @@ class Costs:
     which a NodeOverlay may change. A node's price is shared by its pods, by the mean of what
     each takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
     ``interruptions``: of its spot nodes; None where no rates are known. ``commitments``: None where none are known.
-    ``headroom``: what of it is room that CapacityBuffers keep free; None where nothing is.
+    ``headroom``: what of it is room that CapacityBuffers keep free; None where nothing is. ``shares``: on demand, of
+    the NodePools that are bought of; None where none has one.
     """
 
     by_node_pool: Mapping[str, float] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class Costs:
     interruptions: InterruptionFigures | None = None
     commitments: CommitmentFigures | None = None
     headroom: Headroom | None = None
+    shares: ShareFigures | None = None
 
 
 def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
@@ -114,6 +117,7 @@ def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
         if problem.interruptions
         else None,
         commitments=commitment_figures(problem, packing) if problem.commitments else None,
+        shares=share_figures(problem.snapshot, packing),
     )
 
 

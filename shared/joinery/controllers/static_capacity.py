@@ -32,9 +32,11 @@ from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_i
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.scheduling.launch_caps import admit_launches, fits
 from joinery.decisions.scheduling.packing import Launch, Packing
+from joinery.decisions.scheduling.pool_shares import not_kept
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.reason import Reason
 from joinery.decisions.scheduling.replicas import replenish
+from joinery.decisions.verification.shares import check_shares_by_choice
 from joinery.decisions.verification.verify import verify
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
@@ -42,10 +44,11 @@ from joinery.objects.actions import Announce
 from joinery.objects.annotations.disruption import Readiness
 from joinery.objects.errors import RefusedError
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.karpenter.labels import NODE_POOL
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.claims import awaits_launch
+from joinery.objects.snapshot.pool_shares import ON_DEMAND_KINDS, is_on_demand
 from joinery.objects.snapshot.replicas import static_pools
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -174,6 +177,7 @@ class StaticCapacity:
         static = replace(retired, node_pools=node_pools)
         problem = Problem(snapshot=static, instance_types=supply.types, options=options)
         packing = self._planned(problem, supply, "its drifted nodes cannot be replaced")
+        packing = self._without_shorter_shares(snapshot, problem, packing)
         commands = (*_commands(drift.candidates, claims_of(packing, snapshot)), *map(_ended, drift.ending))
         starter = CommandStarter(self._gateways, self.actor, snapshot, supply, self._invocation)
         with self.actor.noting("drifted nodes are left to the next run"):
@@ -182,6 +186,18 @@ class StaticCapacity:
             self._record("decided", problem, packing, supply)
         if self.actor.is_cut_short:
             self.actor.ring(Bell.PROVISIONING)
+
+    def _without_shorter_shares(self, snapshot: Snapshot, problem: Problem, packing: Packing) -> Packing:
+        """The replacements but for those of pools that would have too few nodes on demand by them. ``snapshot``: with
+        the nodes that are to go.
+        """
+        worse = {
+            violation.subject.name: f"its drifted nodes are not replaced: {violation.message}"
+            for violation in check_shares_by_choice(snapshot, problem.snapshot, packing)
+            if violation.subject
+        }
+        self._announce(snapshot, worse, "OnDemandShareNotKept")
+        return replace(packing, launches=tuple(one for one in packing.launches if one.node_pool not in worse))
 
     def _scaled_down(self, snapshot: Snapshot) -> Snapshot:
         chains = scale_down(snapshot)
@@ -219,6 +235,8 @@ class StaticCapacity:
         self._when_free(partial(self.actor.ring, Bell.LIFECYCLE))
         self.added = len(added)
         self._record("decided", problem, packing, supply)
+        short = not_kept(problem.snapshot.pool_shares, packing.launches)
+        self._announce(problem.snapshot, dict(short), "OnDemandShareNotKept")
         # Not of claims that were refused: their pool does not reach its replicas.
         self._announce(problem.snapshot, dict(_texts(added)), "ScaledUp")
 
@@ -244,14 +262,19 @@ def _is_short(snapshot: Snapshot) -> bool:
 
 
 def _commands(candidates: Iterable[NodeClaim], replacements: Iterable[NodeClaim]) -> Iterator[NewCommand]:
-    """A command for each candidate for which there is a replacement of its pool."""
+    """A command for each candidate for which there is a replacement of its pool: on demand for one that is, while there
+    are such.
+    """
     left: dict[str, list[NodeClaim]] = {}
     for claim in replacements:
         left.setdefault(claim.metadata.labels[NODE_POOL], []).append(claim)
     for candidate in candidates:
         own = left.get(candidate.metadata.labels[NODE_POOL])
         if own:
-            yield NewCommand(reason=DisruptionReason.DRIFTED, candidates=(candidate,), replacements=(own.pop(0),))
+            kind = candidate.metadata.labels.get(CAPACITY_TYPE) in ON_DEMAND_KINDS
+            alike = next((it for it in own if is_on_demand(it.spec.requirements) is kind), own[0])
+            own.remove(alike)
+            yield NewCommand(reason=DisruptionReason.DRIFTED, candidates=(candidate,), replacements=(alike,))
 
 
 def _ended(candidate: NodeClaim) -> NewCommand:

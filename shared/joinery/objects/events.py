@@ -136,6 +136,13 @@ _WANTS_A_PERSON = {
         is_warning=True,
         remedy="a policy of yours is against it, or Joinery's rights are of an older version: `joinery doctor`",
     ),
+    "OnDemandShareNotKept": EventReason(
+        (NODE_POOL,),
+        "with what is bought now, fewer of its nodes are on demand than `joinery.dev/on-demand` asks for, and why",
+        is_warning=True,
+        remedy="let the NodePool and its pods be on demand, or ask for less. Nodes that are bought or replaced later "
+        "make up for it",
+    ),
     "InvalidOnDemandShare": EventReason(
         (POD,),
         "it waits at the gate `joinery.dev/on-demand`, and its annotation of that name is none, so nothing lets it "

@@ -24,6 +24,7 @@ class ObjectionCode(StrEnum):
     STOPPED = "Stopped"
     PAUSED = "Paused"
     LAUNCHES_FAIL = "LaunchesFail"
+    ON_DEMAND_SHARE = "OnDemandShare"
     # Its node class.
     CANARY = "Canary"
     # Its pods.

@@ -79,9 +79,10 @@ FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
             "their replacements are launched",
         ),
         labels.ON_DEMAND_SHARE: OwnKey(
-            (POD,),
+            (POD, NODE_POOL),
             "`2`, `30%` or `2 + 30%`: so many pods of its workload run on demand, and the others where it is cheapest. "
-            "Also a scheduling gate, by which its pods wait for that",
+            "Also a scheduling gate, by which its pods wait for that. On a NodePool: so many of its nodes are on "
+            "demand, and the others where it is cheapest",
         ),
         labels.OVERRIDES: OwnKey(
             (NODE_POOL,),

@@ -123,19 +123,25 @@ class Caps:
 
 @dataclass(frozen=True)
 class OnDemandShare:
-    """How many pods of a workload run on demand at least, in the words of EC2 Auto Scaling's instances distribution.
+    """How many pods of a workload run on demand at least, or how many nodes of a NodePool are, in the words of EC2 Auto
+    Scaling's instances distribution.
 
-    base       so many of its pods first
+    base       so many of them first
     percent    of those beyond the base, so many in a hundred, rounded up
     """
 
     base: int
     percent: int
 
-    def of(self, pods: int) -> int:
-        """How many of so many pods run on demand."""
-        beyond = max(0, pods - self.base)
-        return min(pods, self.base) + -(-self.percent * beyond // 100)
+    def of(self, count: int) -> int:
+        """How many of so many are on demand."""
+        beyond = max(0, count - self.base)
+        return min(count, self.base) + -(-self.percent * beyond // 100)
+
+    def __str__(self) -> str:
+        """As it is written."""
+        parts = [str(self.base)] if self.base or not self.percent else []
+        return " + ".join([*parts, f"{self.percent}%"] if self.percent else parts)
 
 
 def on_demand_share_of(text: str) -> OnDemandShare:
@@ -143,7 +149,7 @@ def on_demand_share_of(text: str) -> OnDemandShare:
     match = _ON_DEMAND_SHARE.fullmatch(text.strip())
     share = OnDemandShare(int(match[1] or 0), int(match[2] or match[3] or 0)) if match else None
     if share is None or share.percent > 100:
-        raise ValueError(f"{text!r} is neither pods, such as 2, nor a percentage, such as 30%, nor both: 2 + 30%")
+        raise ValueError(f"{text!r} is neither a number, such as 2, nor a percentage, such as 30%, nor both: 2 + 30%")
     return share
 
 

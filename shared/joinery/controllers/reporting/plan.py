@@ -17,6 +17,7 @@ from joinery.controllers.reporting.change_monitor import ChangeMonitor
 from joinery.controllers.telemetry import CODE, NODE_POOL, POD, REASON, logger
 from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.decisions.scheduling.packing import Launch, Packing, Unplaced
+from joinery.decisions.scheduling.pool_shares import not_kept
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.gateways.bundles import Gateways
 from joinery.objects.actions import Announce
@@ -56,6 +57,7 @@ def report(  # noqa: PLR0913
         _failed(without_node, pods),
         _observed(writer.observed, pods),
         _not_bound(snapshot, packing, pods),
+        shares_not_kept(snapshot, packing),
     )
     announce(gateways, invocation, news(gateways, chain.from_iterable(announcements)))
 
@@ -70,6 +72,12 @@ def _nominated(packing: Packing, claim_of_pod: Mapping[str, str], pods: Mapping[
     places |= {pod: f"nodeclaim/{name}" for pod, name in claim_of_pod.items()}
     for pod, place in _of_waiting(places.items(), pods):
         yield Announce("Nominated", f"pod should schedule on {place}", pod)
+
+
+def shares_not_kept(snapshot: Snapshot, packing: Packing) -> Iterator[Announce]:
+    """Which NodePools have too few nodes on demand with what is bought of them."""
+    for name, why in not_kept(snapshot.pool_shares, packing.launches).items():
+        yield Announce("OnDemandShareNotKept", why, snapshot.pools_by_name[name])
 
 
 def _not_bound(snapshot: Snapshot, packing: Packing, pods: Mapping[str, Pod]) -> Iterator[Announce]:

@@ -17,11 +17,12 @@ from itertools import groupby, islice
 from joinery.decisions.disruption.moves import eviction_cost
 from joinery.objects.actions import Announce, Command, DeleteClaim
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, ZONE
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import comes_with_node, is_active, is_protected, priorities_of
+from joinery.objects.snapshot.pool_shares import ON_DEMAND_KINDS, PoolShare
 from joinery.objects.snapshot.replicas import StaticPool, static_pools
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -87,7 +88,21 @@ class _SurplusNodes:
         """As many claims as the pool has too many, in the order in which they go."""
         candidates = [self._candidate(claim) for claim in pool.staying]
         ordered = _ordered(candidates, Counter(candidate.zone for candidate in candidates))
+        share = self.snapshot.pool_shares.get(pool.pool.metadata.name)
+        ordered = self._sparing(share, ordered) if share else ordered
         return [candidate.claim for candidate in islice(ordered, -pool.lacking)]
+
+    def _sparing(self, share: PoolShare, ordered: Iterable[_Candidate]) -> Iterator[_Candidate]:
+        """Each time the first of them that the share can spare; where it can spare none, the first."""
+        left = list(ordered)
+        while left:
+            after = [share.after(-1, -int(self._is_on_demand(candidate))) for candidate in left]
+            spared = next((index for index, one in enumerate(after) if one.lacking <= share.lacking), 0)
+            share = after[spared]
+            yield left.pop(spared)
+
+    def _is_on_demand(self, candidate: _Candidate) -> bool:
+        return self.views_of[candidate.claim.metadata.name].labels.get(CAPACITY_TYPE) in ON_DEMAND_KINDS
 
     def _candidate(self, claim: NodeClaim) -> _Candidate:
         view, now = self.views_of[claim.metadata.name], self.snapshot.now

@@ -18,6 +18,7 @@ from joinery.decisions.scheduling.optimise.bound import WEAK, Bounds, bounds
 from joinery.decisions.scheduling.optimise.dealing import dealt_for_less
 from joinery.decisions.scheduling.optimise.improve import cheaper, size_factors
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Relaxed, Unplaced
+from joinery.decisions.scheduling.pool_shares import SharesKept, keep_shares, on_demand_alone
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
@@ -37,6 +38,7 @@ class Strategy:
     staying      pods without another place than on a node that is going: they stay, and count there
     closed       places in which nothing may be bought
     dealt        by demand, how its pods are divided over domains, where that is known already
+    on_demand    NodePools of which nothing is bought on spot
     """
 
     options: FirstFitOptions = USUAL
@@ -44,6 +46,7 @@ class Strategy:
     staying: frozenset[str] = frozenset()
     closed: frozenset[Place] = frozenset()
     dealt: Dealt = field(default_factory=dict)
+    on_demand: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +59,7 @@ class PackingAttempt:
     unforeseen   domains that it opened without having counted them
     closable     those of them in which nothing need be bought
     staying      pods that it leaves on a node that is going, where rules count them until the node is gone
+    shares       what shares on demand of NodePools make of it
     """
 
     problem: Problem
@@ -68,6 +72,7 @@ class PackingAttempt:
     unforeseen: frozenset[UnforeseenDomain]
     closable: frozenset[Place]
     staying: frozenset[str]
+    shares: SharesKept
 
     @property
     def work(self) -> Workspace:
@@ -78,17 +83,18 @@ class PackingAttempt:
     def bounds(self) -> Bounds:
         """What nodes for these pods can cost at least.
 
-        Places that this strategy closed are open to others, so they count.
+        Places that this strategy closed are open to others, so they count; and so does spot.
         """
-        pools = Workspace(self.problem).pools if self.strategy.closed else self.work.pools
+        is_narrower = self.strategy.closed or self.strategy.on_demand
+        pools = Workspace(self.problem).pools if is_narrower else self.work.pools
         bought = self.packer.bought
         factors = size_factors(self.work, bought, ())
         return bounds(self.work, bought, pools, self.packing.hourly, self.effort, factors)
 
     @property
     def is_cheapest(self) -> bool:
-        """Whether nothing is cheaper that keeps what this keeps."""
-        return self.packing.hourly <= self.bounds.keeping * (1 + _PROVEN)
+        """Whether nothing is cheaper that keeps what this keeps, and no share on demand is short."""
+        return not self.shares.lacking and self.packing.hourly <= self.bounds.keeping * (1 + _PROVEN)
 
     @cached_property
     def dealt_for_less(self) -> Dealt:
@@ -105,6 +111,9 @@ class PackingAttempt:
         were chosen by.
         """
         found = self.bounds if at is None else self._bounds_at(at)
+        if self.shares.relaxed:
+            # The second bound keeps preferences for spot that these nodes have given up.
+            found = Bounds(hard=found.hard, keeping=found.hard, weaknesses=found.weaknesses)
         return replace(
             self.packing,
             lower_bound=found.hard,
@@ -132,6 +141,7 @@ class PackingAttempt:
         return Rank(
             is_wrong=bool(self.unforeseen) or self.is_uneven,
             left=self.packer.left_by_priority,
+            short=self.shares.lacking,
             given_up=sum(len(relaxed.dropped) for relaxed in packing.relaxed),
             not_on_existing=-sum(len(placement.pods) for placement in packing.existing),
             by_weight=[(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)],
@@ -146,6 +156,7 @@ class Rank(NamedTuple):
 
     is_wrong          whether a spread may not hold
     left              pods without a place: (-priority, count), highest priority first
+    short             nodes more that should be on demand, by the shares of their NodePools
     given_up          preferences that were dropped
     not_on_existing   minus the number of pods on existing capacity
     by_weight         pods on new nodes: (-weight, -count) of their NodePools, heaviest first
@@ -156,6 +167,7 @@ class Rank(NamedTuple):
 
     is_wrong: bool
     left: list[tuple[int, int]]
+    short: int
     given_up: int
     not_on_existing: int
     by_weight: list[tuple[int, int]]
@@ -175,16 +187,19 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> PackingAtte
         packer.place_deferred()
     packer.place_leftovers()
     usage = packer.usage
+    shares = keep_shares(problem.snapshot.pool_shares, packer.bought)
+    relaxed = {**packer.relaxed, **shares.relaxed}
     packing = Packing(
         existing=_existing(work),
         launches=launches_of(work, packer.bought),
         unplaced=_unplaced(work, packer, usage, effort),
-        relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
+        relaxed=tuple(Relaxed(pod, relaxed[pod]) for pod in sorted(relaxed)),
         pool_reasons=work.rejected_pools,
         method="assignment" if better else "first-fit",
         limit_struck=effort.struck,
         passed_over=strategy.closed,
         resilience_cost=better.resilience_cost if better else 0.0,
+        share_cost=shares.cost,
     )
     unforeseen = unforeseen_domains(work, packer.bought, packing.launches)
     return PackingAttempt(
@@ -198,6 +213,7 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> PackingAtte
         unforeseen=unforeseen,
         closable=closable(work, unforeseen),
         staying=_staying(work, packer),
+        shares=shares,
     )
 
 
@@ -217,7 +233,8 @@ def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
 
 
 def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
-    asked = closed(problem, strategy.closed) if strategy.closed else problem
+    asked = on_demand_alone(problem, strategy.on_demand) if strategy.on_demand else problem
+    asked = closed(asked, strategy.closed) if strategy.closed else asked
     work = Workspace(asked, strategy.unforeseen, strategy.staying)
     defers = not problem.options.first_fit_only
     packer = FirstFit(work, strategy.options, defers=defers, effort=effort, dealt=strategy.dealt)

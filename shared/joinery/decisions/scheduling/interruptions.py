@@ -22,6 +22,7 @@ from msgspec.structs import replace as with_fields
 from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering, Unplaced, Unproven
+from joinery.decisions.scheduling.pool_shares import planned_shares
 from joinery.decisions.scheduling.problem import EvictionPrices, Interruptions, Problem
 from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED, SPOT, ZONE
@@ -115,7 +116,9 @@ def owed(problem: Problem, packing: Packing) -> tuple[object, ...]:
     weights = Counter[int]()
     for launch in packing.launches:
         weights[problem.snapshot.pools_by_name[launch.node_pool].spec.weight or 0] += len(launch.pods)
+    shares = planned_shares(problem.snapshot.pool_shares, packing.launches)
     return (
+        sum(share.lacking for share in shares.values()),
         sum(len(relaxed.dropped) for relaxed in packing.relaxed),
         -sum(len(placement.pods) for placement in packing.existing),
         [(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)],

@@ -122,6 +122,7 @@ class Packing:
     passed_over       domains (canonical topology key, value) in which nothing could be bought. Spreads do not wait for
                       them, so more pods have a place
     resilience_cost   $/h, about: what preferred node sizes and a choice of types for spot add to the price
+    share_cost        $/h: what shares on demand of NodePools add to the price of these nodes; the bounds leave them out
     risk_premium      $/h: by how much the plan is dearer than one that is made without rates of interruptions
     risk_spared       $/h: by how much less its interruptions are expected to cost than that one's
     covered           $/h: what commitments that are paid for anyway pay of the launches; the bounds are of the rest
@@ -140,6 +141,7 @@ class Packing:
     limit_struck: bool = False
     passed_over: frozenset[tuple[str, str]] = frozenset()
     resilience_cost: float = 0.0
+    share_cost: float = 0.0
     risk_premium: float = 0.0
     risk_spared: float = 0.0
     covered: float = 0.0

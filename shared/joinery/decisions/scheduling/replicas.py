@@ -1,9 +1,10 @@
 """The nodes that static NodePools lack: launches for nobody, so that a pool has as many nodes as it is to have.
 
 No pod decides what such a node is. It may be of every instance type that the pool admits and that holds the DaemonSets'
-pods; EC2 gets the cheapest of them, as for any launch. Two choices are left, and both are made here:
+pods; EC2 gets the cheapest of them, as for any launch. Three choices are left, and all are made here:
 
 - Capacity reservations that the pool may use come first, because they are paid for already.
+- As many as the pool's share on demand lacks are on demand (``pool_shares``).
 - The other nodes are spread evenly over the zones in which the pool can buy now: each is for the zone with the fewest
   nodes of the pool. A pool of a fixed size is mostly there to survive the loss of a zone. A zone where nothing is left
   to buy is passed over. Karpenter leaves the zone to EC2, which tends to take the cheapest for all
@@ -19,6 +20,7 @@ import numpy as np
 from joinery.decisions.scheduling.firstfit.new_node import NewNode, empty_node
 from joinery.decisions.scheduling.launches import Slack, launch_of
 from joinery.decisions.scheduling.packing import Launch, Packing
+from joinery.decisions.scheduling.pool_shares import keep_shares
 from joinery.decisions.scheduling.pools.builder import build_static_pools
 from joinery.decisions.scheduling.pools.daemonsets import read_daemons
 from joinery.decisions.scheduling.pools.deaths import launch_holds
@@ -51,6 +53,7 @@ def replenish(problem: Problem) -> Packing:
     on_trial = {hold.node_class for hold in launch_holds(snapshot) if hold.is_tried}
     stock = dict(nodes_left(pools, snapshot.managed_claims))
     launches: list[Launch] = []
+    share_cost = 0.0
     for pool in pools:
         wanted = lacking[pool.name]
         room = pool.limits.get("nodes", wanted)
@@ -58,10 +61,11 @@ def replenish(problem: Problem) -> Packing:
         static = _StaticNodes(pool, axis, stock, by_zone, problem.options.best_effort_min_values)
         is_tried = pool.node_pool.spec.template.spec.node_class_ref.name in on_trial
         new = list(static.nodes(min(wanted, room, 1) if is_tried else min(wanted, room)))
+        share_cost += keep_shares(snapshot.pool_shares, new).cost
         launches += _launches(new, axis)
         if len(new) < wanted and not is_tried:
             reasons = (*reasons, _shortage(pool, wanted, room))
-    return Packing(launches=tuple(launches), pool_reasons=reasons, method=METHOD)
+    return Packing(launches=tuple(launches), pool_reasons=reasons, method=METHOD, share_cost=share_cost)
 
 
 def _launches(nodes: Sequence[NewNode], axis: Axis) -> Iterator[Launch]:

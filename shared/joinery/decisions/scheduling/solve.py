@@ -82,6 +82,16 @@ def _packed(
         staying |= newly_staying
 
 
+def _with_share_cost(best: PackingAttempt, usual: PackingAttempt) -> PackingAttempt:
+    """The best packing. Where it buys nothing on spot for shares on demand, with what that costs beside the usual one,
+    which is made as if there were none.
+    """
+    if not best.strategy.on_demand:
+        return best
+    cost = best.packing.hourly - (usual.packing.hourly - usual.packing.share_cost)
+    return replace(best, packing=replace(best.packing, share_cost=max(0.0, cost)))
+
+
 @dataclass(frozen=True)
 class _Driver:
     problem: Problem
@@ -94,7 +104,7 @@ class _Driver:
         best = self._best(usual, alternatives(strategy, usual), was_left=was_left)
         # Whom no strategy places is no reason to pay more for the others.
         others = cheaper_alternatives(best.strategy, best) if was_left else ()
-        return self._best(best, others, was_left=False)
+        return _with_share_cost(self._best(best, others, was_left=False), usual)
 
     def _best(self, best: PackingAttempt, others: Iterable[Strategy], *, was_left: bool) -> PackingAttempt:
         """Of the attempt and those by other strategies. ``was_left``: they are to place more pods, at any price."""

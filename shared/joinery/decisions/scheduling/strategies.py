@@ -24,7 +24,7 @@ from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
 from joinery.decisions.scheduling.firstfit.unforeseen import unbuyable
 from joinery.decisions.scheduling.topology.topology import Topology
-from joinery.objects.karpenter.labels import HOSTNAME, ZONE
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
 
 #: Pods up to which strategies are tried that are seldom better: a plan for more costs too much time to be made several
 #: times.
@@ -53,6 +53,8 @@ def alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy
 
 def cheaper_alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy]:
     """What to try for a lower price alone, whether or not the ``usual`` attempt leaves pods."""
+    if usual.shares.pools and _may_do_without_spot(usual):
+        yield replace(strategy, on_demand=usual.shares.pools)
     is_small, nodes = len(usual.work.pending) <= _SMALL, usual.packer.bought
     if is_small:
         yield from (replace(strategy, options=options) for options in _options_for_price(nodes))
@@ -63,6 +65,12 @@ def cheaper_alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[
         yield from (replace(strategy, options=options) for options in _options_far_from_bound(nodes))
     if (is_small or usual.is_far) and (dealt := usual.dealt_for_less):
         yield replace(strategy, dealt=dealt)
+
+
+def _may_do_without_spot(usual: PackingAttempt) -> bool:
+    """Whether no rule about pods ranges over capacity types: to that, spot is a domain like any other."""
+    rules = (rule for pod_class in usual.work.possible for rule in usual.work.topology.rules[pod_class])
+    return not usual.problem.options.first_fit_only and all(canonical(rule.key) != CAPACITY_TYPE for rule in rules)
 
 
 def repairs(attempt: PackingAttempt) -> Iterator[Strategy]:

@@ -76,7 +76,7 @@ def check_min_values(state: FinalState, options: LaunchOptions) -> Iterator[Viol
         for rule in pool.spec.template.spec.requirements:
             if rule.min_values is None:
                 continue
-            number = _distinct(keys.canonical(rule.key), options.usable(launch))
+            number = distinct(keys.canonical(rule.key), options.usable(launch))
             if number < rule.min_values:
                 template = "{values} values of {label}, NodePool {node_pool} wants {min_values}"
                 figures: dict[str, Figure] = {"values": number, "label": rule.key, "node_pool": launch.node_pool}
@@ -84,7 +84,7 @@ def check_min_values(state: FinalState, options: LaunchOptions) -> Iterator[Viol
                 yield Violation.of(ViolationCode.MIN_VALUES, template, of_launch(launch), **figures)
 
 
-def _distinct(key: str, usable: Sequence[LaunchOption]) -> int:
+def distinct(key: str, usable: Sequence[LaunchOption]) -> int:
     """How many values of the label the types of a launch have, where they are sold as the launch allows."""
     if key in DECIDED_BY_OFFERING:
         sold = (offering_labels(c.kind, offering).get(key) for c in usable for offering in c.offerings)

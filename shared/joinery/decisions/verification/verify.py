@@ -33,6 +33,7 @@ The modules, in the order of reading (``census``, ``affinity``, ``binding_order`
 ``alternatives``    what else EC2 may pick of a launch
 ``nodepools``       limits, replicas, minimal values, weights
 ``reservations``    what each capacity reservation still takes
+``shares``          how many nodes of a NodePool are on demand
 ==================  =========================================================================================
 
 A wrong plan is reported as violations. Their code names the rule, their subject the pod, launch, NodePool or
@@ -54,6 +55,7 @@ from joinery.decisions.verification.nodepools import check_limits, check_min_val
 from joinery.decisions.verification.placements import check_placements
 from joinery.decisions.verification.purchasable import Purchasable
 from joinery.decisions.verification.reservations import check_reservations
+from joinery.decisions.verification.shares import check_shares
 from joinery.decisions.verification.storage.volumes import check_volumes
 from joinery.decisions.verification.topology.affinity import (
     anti_affinity_terms,
@@ -100,6 +102,7 @@ def _checks(state: FinalState) -> Iterator[Violation]:
     yield from check_min_values(state, options)
     yield from check_weights(state, purchasable, census=census, repulsions=repulsions)
     yield from check_reservations(state, options)
+    yield from check_shares(state, options)
     yield from check_bounds(state.packing)
 
 

@@ -56,6 +56,7 @@ class ViolationCode(StrEnum):
     REPLICAS = "Replicas"
     MIN_VALUES = "MinValues"
     WEIGHT = "Weight"
+    ON_DEMAND_SHARE = "OnDemandShare"
     COST = "Cost"
 
 

@@ -147,7 +147,8 @@ DISRUPTED_LATELY = f"{OWN_GROUP}/disrupted-lately"
 #: On pods, how many of their workload may be evicted voluntarily in a time, such as ``2 pods per 1h``.
 EVICTION_RATE = f"{OWN_GROUP}/eviction-rate"
 #: On pods, how many of their workload run on demand, such as ``2 + 30%``; and the scheduling gate by which such a pod
-#: waits until it is decided whether it is one of them (``objects.policies.OnDemandShare``).
+#: waits until it is decided whether it is one of them. On a NodePool, how many of its nodes are on demand
+#: (``objects.policies.OnDemandShare``).
 ON_DEMAND_SHARE = f"{OWN_GROUP}/on-demand"
 #: On a node class, how a new image is tried before all nodes move to it (``objects.karpenter.disruption.canary_of``).
 CANARY = f"{OWN_GROUP}/canary"

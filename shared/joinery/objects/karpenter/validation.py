@@ -31,7 +31,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.pause import pause_of, paused_of
 from joinery.objects.karpenter.rules import RuleError
 from joinery.objects.kubernetes.quantity import parse
-from joinery.objects.policies import SIZES, Rebalance, share_of, terminate_first_of
+from joinery.objects.policies import SIZES, Rebalance, on_demand_share_of, share_of, terminate_first_of
 from joinery.objects.spelling import label_meant_by, value_meant_by
 from joinery.objects.wording import of_model_error, shown
 
@@ -173,6 +173,7 @@ def _annotation_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
     yield from _unreadable(annotations, labels.PAUSED, paused_of)
     yield from _unreadable(annotations, labels.TERMINATE_FIRST, terminate_first_of)
     yield from _unreadable(annotations, labels.MAX_NODE_SHARE, share_of)
+    yield from _unreadable(annotations, labels.ON_DEMAND_SHARE, on_demand_share_of)
     size = annotations.get(labels.NODE_SIZE)
     if size is not None and size not in SIZES:
         yield f"metadata.annotations[{labels.NODE_SIZE}]: {size!r} is none of {', '.join(SIZES)}"

@@ -43,6 +43,7 @@ from joinery.objects.snapshot.gangs import Gang, GangKey, gangs_of
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
 from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets, virtual
+from joinery.objects.snapshot.pool_shares import PoolShare, pool_shares
 from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
 from joinery.objects.snapshot.vertical_autoscalers import Autoscalers, by_target
 
@@ -122,6 +123,11 @@ class Snapshot(ClaimsSnapshot, Derives):
     def pauses(self) -> Mapping[str, Pause]:
         """The pauses that are in force, by NodePool."""
         return pauses(self.node_pools, self.now)
+
+    @cached_property
+    def pool_shares(self) -> Mapping[str, PoolShare]:
+        """How many nodes of a NodePool are on demand, of those that say how many should be."""
+        return pool_shares(self)
 
     @cached_property
     def classes_by_name(self) -> Mapping[str, NodeClass]:

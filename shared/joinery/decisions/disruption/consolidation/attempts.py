@@ -1,8 +1,9 @@
 """Plans that are tried: the whole choice, and smaller ones where commands of larger ones may not start.
 
 A plan is a choice of the optimiser, a simulation in which every pod has a place, and the commands of it that may start
-now. The optimiser knows no budgets and no limits. So where some commands may not start, and never would, variants of
-its problem are tried that allow less (``_SMALLER_PLANS``). Each is tried once; ``decide`` takes the best plan.
+now. The optimiser knows no budgets, no limits and no shares on demand. So where some commands may not start, and never
+would, variants of its problem are tried that allow less (``_SMALLER_PLANS``). Each is tried once; ``decide`` takes the
+best plan.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -202,6 +203,15 @@ def _lacks_room_under_limits(planner: Planner, attempts: Sequence[Attempt]) -> b
     return planner.rules.has_limits and bool(_without_place(attempts))
 
 
+def _breaks_shares(planner: Planner, attempts: Sequence[Attempt]) -> bool:
+    return planner.rules.has_shares and bool(_wanted_by_shares(attempts))
+
+
+def _wanted_by_shares(attempts: Iterable[Attempt]) -> frozenset[str]:
+    nodes = (node for attempt in attempts for node in attempt.staying)
+    return frozenset(node.node_claim for node in nodes if node.objection.code is ObjectionCode.ON_DEMAND_SHARE)
+
+
 def _without_place(attempts: Iterable[Attempt]) -> frozenset[str]:
     nodes = (node for attempt in attempts for node in attempt.staying)
     return frozenset(node.node_claim for node in nodes if node.objection.code is ObjectionCode.NO_PLACE)
@@ -227,8 +237,15 @@ def _buying_nothing(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt
 
 
 def _without_what_had_no_place(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
-    names = (candidate.claim.metadata.name for candidate in chosen.model.candidates if candidate is not None)
-    return PlanVariant(frozenset(names) - _without_place(attempts))
+    return PlanVariant(_names(chosen) - _without_place(attempts))
+
+
+def _without_what_shares_want(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
+    return PlanVariant(_names(chosen) - _wanted_by_shares(attempts))
+
+
+def _names(chosen: Chosen) -> frozenset[str]:
+    return frozenset(one.claim.metadata.name for one in chosen.model.candidates if one is not None)
 
 
 _Wanted = Callable[[Planner, Sequence[Attempt]], bool]
@@ -237,6 +254,7 @@ _SMALLER_PLANS: tuple[tuple[_Wanted, _VariantOf], ...] = (
     (_exceeds_budgets, _within_budgets),
     (_buys_what_is_refused, _buying_nothing),
     (_takes_others_along_with_drift, _drifted_within_budgets),
+    (_breaks_shares, _without_what_shares_want),
     (_lacks_room_under_limits, _buying_nothing),
     # Each leaves more out. Three at most: in a large cluster each takes seconds.
     (_lacks_room_under_limits, _without_what_had_no_place),

@@ -3,7 +3,8 @@
 Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
 all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
 their reasons, because a node that goes uses up every budget (``lifecycle.state.budgets``). A command that has no room
-does not hold up those after it: each is right by itself.
+does not hold up those after it: each is right by itself. One that would make a share on demand short is asked about
+after all others: these may bring the nodes that it takes away.
 """
 
 from collections import Counter
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from joinery.decisions.disruption.decision import DecidedCommand, Rejection, RejectionCause, Validation
 from joinery.decisions.disruption.gangs import RunningGangs
+from joinery.decisions.disruption.pool_shares import RunningShares
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.canaries import CanaryLimit
 from joinery.decisions.disruption.validation.eviction_rates import EvictionRates
@@ -24,15 +26,27 @@ from joinery.objects.snapshot.nodes import NodeView
 
 def admit(commands: Sequence[DecidedCommand], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Validation:
     """Ask about each command in turn. ``nodes``: all of the problem's snapshot (``Candidates.nodes``)."""
-    budgets = BudgetCheck(problem, nodes)
+    views = tuple(nodes)
+    budgets, shares = BudgetCheck(problem, views), RunningShares(problem.packing.snapshot, views)
     admitted: list[DecidedCommand] = []
     rejected: list[Rejection] = []
-    for command in commands:
-        if objection := budgets.objection(command):
+    too_early: list[DecidedCommand] = []
+
+    def ask(command: DecidedCommand) -> None:
+        if objection := budgets.objection(command) or shares.objection(command):
             rejected.append(Rejection(command, RejectionCause.BUDGET, objection))
         else:
             budgets.take(command)
+            shares.take(command)
             admitted.append(command)
+
+    for command in commands:
+        if shares.objection(command):
+            too_early.append(command)
+        else:
+            ask(command)
+    for command in too_early:
+        ask(command)
     return Validation(tuple(admitted), tuple(rejected))
 
 

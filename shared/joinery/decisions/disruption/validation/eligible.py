@@ -13,6 +13,7 @@ from datetime import datetime
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.decision import DecidedCommand, StayingNode
 from joinery.decisions.disruption.gangs import RunningGangs
+from joinery.decisions.disruption.pool_shares import RunningShares, kept_for_shares
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.disruption.validation.canaries import image_for, waiting_for_trials
@@ -45,6 +46,7 @@ def eligible(found: Candidates, problem: DisruptionProblem) -> Eligible:
         staying += [StayingNode(name, objection, reason) for reason, objection in objections.items()]
         candidates[name] = replace(candidate, reasons=candidate.reasons - objections.keys())
     staying += _spared(candidates, RunningGangs(problem.packing.snapshot))
+    staying += kept_for_shares(candidates, RunningShares(problem.packing.snapshot, found.nodes))
     drifted = [candidate for candidate in candidates.values() if candidate.is_drifted]
     failed = () if problem.options.ignore_budgets else _after_failures(drifted, problem.packing.snapshot.now)
     # A trial says more of what is wrong.

@@ -28,6 +28,8 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 #: States on the way that are checked, where rules over pods might hold in the last one only.
 _STATES = 12
+#: What may hold in another order of the commands, or without some of them.
+_OF_THE_ORDER = frozenset({ViolationCode.LIMITS, ViolationCode.ON_DEMAND_SHARE})
 #: Objections that pass by themselves. They count as budgets, and not as a node that has changed.
 _KEPT_FOR_NOW = frozenset({ObjectionCode.NOMINATED, ObjectionCode.STOPPED})
 
@@ -35,13 +37,14 @@ _KEPT_FOR_NOW = frozenset({ObjectionCode.NOMINATED, ObjectionCode.STOPPED})
 class StartRules:
     """The rules for commands of one decision, asked in the snapshot that it is made from.
 
-    ``has_limits``: whether any NodePool has limits.
+    ``has_limits``: whether any NodePool has limits. ``has_shares``: whether any has a share on demand.
     """
 
     def __init__(self, problem: DisruptionProblem, found: Candidates, effort: Effort) -> None:
         self._problem, self._found, self._effort = problem, found, effort
         self._candidates = {candidate.claim.metadata.name: candidate for candidate in found.candidates}
         self._replacements = Replacements(problem)
+        self.has_shares = bool(problem.packing.snapshot.pool_shares)
         self.has_limits = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
 
     def startable(self, commands: Iterable[DecidedCommand], *, has_rules: bool) -> Validation:
@@ -87,7 +90,7 @@ class StartRules:
         """
         packing, is_late = self._problem.packing, self._effort.is_late
         buys = any(command.launches for command in commands)
-        states = _STATES if has_rules or (self.has_limits and buys) else 1
+        states = _STATES if has_rules or self.has_shares or (self.has_limits and buys) else 1
         checked = verified(packing, commands, packing.snapshot, states=states, is_late=is_late)
         if checked.commands and checked.rejected and not is_late():
             last = (*checked.commands, *(rejection.command for rejection in checked.rejected))
@@ -97,20 +100,21 @@ class StartRules:
         return Validation(checked.commands, tuple(self._blamed(one, checked.commands) for one in checked.rejected))
 
     def _blamed(self, rejection: Rejection, valid: Sequence[DecidedCommand]) -> Rejection:
-        """The rejection as a mistake, if the command breaks more than a limit, for which there may be room in no order
-        of the commands.
+        """The rejection as a mistake, if the command breaks more than a limit or a share on demand, for which there may
+        be room in no order of the commands.
         """
         if rejection.cause is RejectionCause.TIME or self._effort.is_late():
             return rejection
         violations = violations_of(self._problem.packing, [*valid, rejection.command])
-        is_mistake = any(violation.code is not ViolationCode.LIMITS for violation in violations)
+        is_mistake = any(violation.code not in _OF_THE_ORDER for violation in violations)
         return Rejection(rejection.command, RejectionCause.MISTAKE, rejection.objection) if is_mistake else rejection
 
 
 def nodes_of(rejection: Rejection) -> Iterable[StayingNode]:
     """The nodes of a command that may not start."""
     command, objection, reason = rejection.command, rejection.objection, rejection.command.reason
-    if rejection.cause in (RejectionCause.SCHEDULING, RejectionCause.MISTAKE):
+    is_share = objection.code is ObjectionCode.ON_DEMAND_SHARE
+    if rejection.cause in (RejectionCause.SCHEDULING, RejectionCause.MISTAKE) and not is_share:
         text = f"its command does not pass the check of all rules: {objection}"
         return [StayingNode(name, Objection(objection.code, text)) for name in command.retire]
     return [StayingNode(name, objection, reason) for name in command.retire]

@@ -16,6 +16,7 @@ from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing, placed_pods, placements_of
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.final_state import FinalState, final_state
+from joinery.decisions.verification.shares import check_shares_by_choice
 from joinery.decisions.verification.verify import verify
 from joinery.decisions.verification.violation import Violation, ViolationCode
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -120,7 +121,11 @@ def sifted(
 
 def _first_violation(problem: Problem, commands: Sequence[DecidedCommand]) -> Objection | None:
     violations = violations_of(problem, commands)
-    return Objection(ObjectionCode.NO_PLACE, str(violations[0])) if violations else None
+    if not violations:
+        return None
+    is_share = violations[0].code is ViolationCode.ON_DEMAND_SHARE
+    code = ObjectionCode.ON_DEMAND_SHARE if is_share else ObjectionCode.NO_PLACE
+    return Objection(code, str(violations[0]))
 
 
 def violations_of(problem: Problem, commands: Sequence[DecidedCommand]) -> tuple[Violation, ...]:
@@ -130,9 +135,10 @@ def violations_of(problem: Problem, commands: Sequence[DecidedCommand]) -> tuple
     # node may count as empty though pods run on it that ask to be evicted first.
     crowded = (name for command in commands if command.reason is not DisruptionReason.EMPTY for name in command.retire)
     own = _PodsOfClaims(problem.snapshot).pods_on(crowded)
+    by_choice = check_shares_by_choice(problem.snapshot, after.snapshot, packing)
     return tuple(
         violation
-        for violation in verify(after, packing)
+        for violation in (*verify(after, packing), *by_choice)
         if violation.code is not ViolationCode.POD_MISSING or (violation.subject and violation.subject.name in own)
     )
 

@@ -15,6 +15,7 @@ from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.packing import Packing, PlacedOffering
+from joinery.decisions.scheduling.pool_shares import keep_shares, planned_shares
 from joinery.decisions.scheduling.pools.reserved import nodes_left
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason
@@ -53,6 +54,7 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
         planned=explain_nodes(work, pod_class, lambda node: node.name in bought - {own}),
         pools=pools,
         rejected=packing.pool_reasons,
+        share=planned_shares(problem.snapshot.pool_shares, packing.launches).get(launch.node_pool) if launch else None,
     )
 
 
@@ -102,6 +104,7 @@ def _bought(asked: Asked, pod: str) -> tuple[NewNode | None, tuple[Reason, ...]]
     packer = FirstFit(asked.work)
     packer.run()
     packer.place_leftovers()
+    keep_shares(asked.work.problem.snapshot.pool_shares, packer.bought)
     node = next((node for node in packer.bought if pod in node.pods), None)
     return node, () if node else reasons_of_pool(replace(asked, usage=packer.usage))
 

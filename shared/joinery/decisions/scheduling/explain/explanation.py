@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, PlacedOffering
 from joinery.decisions.scheduling.reason import Reason
+from joinery.objects.snapshot.pool_shares import PoolShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class Explanation:
 
     ``launch`` or ``existing``: where it is; neither for a pod that stays pending, for these ``reasons``. ``dropped``:
     preferences that were given up for it. ``standing``: the other nodes and claims that exist; ``planned``: the other
-    ones of this plan. ``rejected``: NodePools that take no part in the plan at all.
+    ones of this plan. ``rejected``: NodePools that take no part in the plan at all. ``share``: on demand, of the
+    NodePool of its new node, with the plan in place; None where that asks for none.
     """
 
     pod: str
@@ -65,3 +67,4 @@ class Explanation:
     planned: NodesExplanation
     pools: tuple[PoolExplanation, ...]
     rejected: tuple[Reason, ...]
+    share: PoolShare | None = None

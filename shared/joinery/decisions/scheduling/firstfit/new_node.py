@@ -209,6 +209,11 @@ class NewNode:
             self.requirements = self.requirements.intersect(term.canonical())
             self.__dict__.pop("least_prices", None)
 
+    def become(self, other: "NewNode") -> None:
+        """Keep to what another form of this node may be."""
+        self.requirements, self.types, self.columns = other.requirements, other.types, other.columns
+        self.__dict__.pop("least_prices", None)
+
     def fix_daemons(self, brought: Amounts | None) -> None:
         """Keep to types that bring as many DaemonSets' pods as the cheapest type does, because a spread counts them.
 

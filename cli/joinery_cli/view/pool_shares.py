@@ -1,0 +1,44 @@
+"""Shares on demand of the NodePools that a plan buys of: how far they hold with it, and what they cost."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.pool_shares import planned_shares
+from joinery.objects.snapshot.pool_shares import PoolShare
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.view.figures import money
+
+#: $/h: less is not said.
+_NOTED = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFigures:
+    """``pools``: by NodePool. ``hourly``: $/h that the new nodes cost more for all of them."""
+
+    pools: Mapping[str, PoolShare]
+    hourly: float
+
+    def sentences(self) -> Iterator[str]:
+        """How far each holds, and what they cost."""
+        for name, share in sorted(self.pools.items()):
+            yield f"NodePool {name}: {share}"
+        if self.hourly >= _NOTED:
+            yield f"Shares on demand are about {money(self.hourly)}/h of it, which the bound leaves out"
+
+    def document(self) -> Mapping[str, object]:
+        """As JSON."""
+        pools = [{"nodePool": name, **share_document(share)} for name, share in sorted(self.pools.items())]
+        return {"hourly": round(self.hourly, 6), "nodePools": pools}
+
+
+def share_document(share: PoolShare) -> Mapping[str, object]:
+    """One share as JSON."""
+    return {"share": str(share.share), "nodes": share.nodes, "onDemand": share.on_demand, "wanted": share.wanted}
+
+
+def share_figures(snapshot: Snapshot, packing: Packing) -> ShareFigures | None:
+    """None where nothing is bought of a NodePool with a share."""
+    pools = planned_shares(snapshot.pool_shares, packing.launches)
+    return ShareFigures(pools, packing.share_cost) if pools else None
