@@ -95,6 +95,20 @@ def test_pods_that_name_the_request_take_its_room(asked: Stand) -> None:
     asked.provision()
     assert len(asked.alive) == 2
     assert conditions(asked)["Provisioned"] == ("True", "CapacityIsProvisioned")
+    assert conditions(asked)["BookingExpired"] == ("True", "CapacityBookingConsumed")
+
+
+def test_room_that_was_taken_is_not_bought_again_for_a_pod_that_ends(asked: Stand) -> None:
+    """Of two workers one is done before the ten minutes are over."""
+    provisioned(asked)
+    named = {CONSUMES[0]: "train"}
+    nodes = sorted(asked.world.cluster.nodes)
+    workers = [bound_to(builders.pod(f"worker-{n}", annotations=named, **WORKER), node) for n, node in enumerate(nodes)]
+    asked.world.cluster.add(*workers)
+    asked.provision()
+    asked.world.cluster.api.delete(workers[0])
+    asked.world.cluster.add(bound_to(builders.pod("another", **WORKER), nodes[0]))
+    assert asked.provision()["launches"] == 0
 
 
 def test_room_is_kept_for_ten_minutes(asked: Stand) -> None:

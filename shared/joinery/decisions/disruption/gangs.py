@@ -3,7 +3,7 @@
 A training job of four workers ends with the first that is moved, so what its nodes would cost less is no reason to move
 one. What must go goes all the same, within budgets: drift, expiry, an interruption. And where a PodDisruptionBudget
 covers the pods, their owner has said how many may go at a time: then that counts, here and for the eviction. A group
-whose pods are disrupted together or not at all (``disruptionMode: PodGroup``) spares none, whatever budgets say.
+whose pods are disrupted together or not at all (``disruptionMode``: ``all``) spares none, whatever budgets say.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ class RunningGangs:
         for gang, count in self._of(pods).items():
             left = self._spare[gang] - self._taken[gang]
             if gang.goes_whole:
-                text = f"{gang} is disrupted as a whole (disruptionMode PodGroup), and {count} of its pods would move"
+                text = f"{gang} is disrupted as a whole (disruptionMode), and {count} of its pods would move"
                 return Objection(ObjectionCode.GANG, text)
             if count > left:
                 text = f"{gang} runs with {len(self._staying(gang))} pods and needs {gang.minimum}: {count} would move"

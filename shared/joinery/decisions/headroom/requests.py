@@ -46,11 +46,14 @@ MOST_PODS = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRequest:
-    """An open request and the pods that stand for it. ``problem``: why there are none, though it asks for some."""
+    """An open request and the pods that stand for it. ``problem``: why there are none, though it asks for some.
+    ``is_consumed``: whether all that it was for are on nodes.
+    """
 
     request: ProvisioningRequest
     pods: tuple[Pod, ...] = ()
     problem: str = ""
+    is_consumed: bool = False
 
 
 def templates_named(snapshot: Snapshot) -> tuple[str, ...]:
@@ -65,14 +68,21 @@ def resolve(snapshot: Snapshot, templates: Mapping[str, Shape]) -> tuple[Resolve
     open_ones = sorted((one for one in snapshot.provisioning_requests if one.is_open), key=lambda one: one.key)
     if not open_ones:
         return ()
-    taken = Counter(key for pod in snapshot.pods if (key := _consumed(pod)))
-    return tuple(_resolved(request, templates, taken[request.key], snapshot.now) for request in open_ones)
+    consuming = [(key, pod) for pod in snapshot.pods if (key := _consumed(pod))]
+    taken = Counter(key for key, _ in consuming)
+    bound = Counter(key for key, pod in consuming if pod.spec.node_name)
+    resolved = (_resolved(request, templates, taken[request.key], snapshot.now) for request in open_ones)
+    return tuple(replace(one, is_consumed=0 < _total(one.request) <= bound[one.request.key]) for one in resolved)
+
+
+def _total(request: ProvisioningRequest) -> int:
+    return sum(part.count for part in request.spec.pod_sets)
 
 
 def _resolved(
     request: ProvisioningRequest, templates: Mapping[str, Shape], taken: int, now: datetime
 ) -> ResolvedRequest:
-    total = sum(part.count for part in request.spec.pod_sets)
+    total = _total(request)
     if total > MOST_PODS:
         return ResolvedRequest(request=request, problem=f"{total:,} pods are more than {MOST_PODS:,}")
     pods: list[Pod] = []
@@ -164,6 +174,9 @@ def _conditions(one: ResolvedRequest, *, has_room: bool, why: str, now: datetime
 
     if one.problem:
         return made(FAILED, "FailedToCreatePods", one.problem)
+    if request.is_provisioned and one.is_consumed:
+        # Else the room would be bought again for the first of the pods that ends within these ten minutes.
+        return made(BOOKING_EXPIRED, "CapacityBookingConsumed", "Capacity booking consumed: all pods scheduled")
     if request.is_provisioned:
         since = find(conditions, PROVISIONED)
         if since is not None and since.last_transition_time and now - since.last_transition_time >= BOOKED:

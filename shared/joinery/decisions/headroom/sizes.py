@@ -1,9 +1,9 @@
 """How many chunks a buffer has (cluster autoscaler, capacitybuffer; Karpenter `computeReplicas`).
 
-The larger of ``replicas`` and ``percentage`` counts, as in Karpenter; cluster autoscaler takes the smaller one
-(``translators/replicas.go``), as the field's description says. A percentage of no replicas is none, as there, and not
-as if it were not given. ``limits`` bind it, and are its size where neither is given. Then come the namespace's
-ResourceQuotas, because nobody could create the pods that the room is for.
+The larger of ``replicas`` and ``percentage`` counts, as in Karpenter, and in cluster autoscaler since July 2026
+(``translators/replicas.go``). A percentage of no replicas is none, as there, and not as if it were not given.
+``limits`` bind it, and are its size where neither is given. Then come the namespace's ResourceQuotas, because nobody
+could create the pods that the room is for.
 """
 
 from dataclasses import dataclass, field

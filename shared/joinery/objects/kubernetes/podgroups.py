@@ -7,6 +7,9 @@ One struct reads them all: what each API has is a field that the others lack.
 - ``scheduling.volcano.sh``, Volcano's: ``minMember``
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from joinery.objects.kubernetes.core import ObjectMeta, _Object
 
 
@@ -34,11 +37,18 @@ class PodGroupSchedulingConstraints(_Object, frozen=True):
     topology: list[TopologyConstraint] = []
 
 
+class DisruptionMode(_Object, frozen=True):
+    """As Kubernetes 1.37 has it; 1.36 has one word. The API server fills in ``single``."""
+
+    single: Mapping[str, Any] | None = None
+    all: Mapping[str, Any] | None = None
+
+
 class PodGroupSpec(_Object, frozen=True):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     min_member: int = 1
-    disruption_mode: str = ""
+    disruption_mode: str | DisruptionMode = ""
 
 
 class PodGroup(_Object, frozen=True):
@@ -53,8 +63,9 @@ class PodGroup(_Object, frozen=True):
 
     @property
     def goes_whole(self) -> bool:
-        """Whether all of its pods are disrupted together, or none (``disruptionMode: PodGroup``, alpha in 1.36)."""
-        return self.spec.disruption_mode == "PodGroup"
+        """Whether all of its pods are disrupted together, or none (``all``; alpha in 1.36, there ``PodGroup``)."""
+        mode = self.spec.disruption_mode
+        return mode == "PodGroup" if isinstance(mode, str) else mode.all is not None
 
     @property
     def topology_key(self) -> str:

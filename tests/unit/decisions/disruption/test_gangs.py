@@ -46,17 +46,26 @@ def test_a_disruption_budget_of_the_pods_counts_in_place_of_the_gang() -> None:
     assert ObjectionCode.GANG not in codes
 
 
+@pytest.mark.parametrize("mode", ["PodGroup", {"all": {}}])
 @pytest.mark.parametrize("minimum", [1, 2])
-def test_a_group_that_goes_as_a_whole_is_left_alone(minimum: int) -> None:
-    """It could spare some by its minimum, and a budget of its pods would let one go."""
+def test_a_group_that_goes_as_a_whole_is_left_alone(minimum: int, mode: str | dict[str, Any]) -> None:
+    """It could spare some by its minimum, and a budget of its pods would let one go. In Kubernetes 1.36 and 1.37."""
     cluster = _cluster(4, minimum)
-    cluster.more["scheduling_groups"] = (builders.pod_group(minimum=minimum, disruptionMode="PodGroup"),)
+    cluster.more["scheduling_groups"] = (builders.pod_group(minimum=minimum, disruptionMode=mode),)
     cluster.budgets.append(builders.pdb("train", labels={"app": "train"}, allowed=1))
     decision = decide(cluster.problem())
     assert _moved(decision) == 0
     assert {str(one.objection) for one in decision.staying} == {
-        "PodGroup default/train is disrupted as a whole (disruptionMode PodGroup), and 1 of its pods would move"
+        "PodGroup default/train is disrupted as a whole (disruptionMode), and 1 of its pods would move"
     }
+
+
+@pytest.mark.parametrize("mode", ["Pod", {"single": {}}])
+def test_a_group_whose_pods_go_one_by_one_spares_what_its_minimum_leaves(mode: str | dict[str, Any]) -> None:
+    """What the API server fills in: a word in Kubernetes 1.36, an object in 1.37."""
+    cluster = _cluster(4, 2)
+    cluster.more["scheduling_groups"] = (builders.pod_group(minimum=2, disruptionMode=mode),)
+    assert _moved(decide(cluster.problem()))
 
 
 def test_drift_goes_on_within_its_budgets() -> None:
