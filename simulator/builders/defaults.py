@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,5 +30,11 @@ def as_structs(parts: Iterable[Any], kind: type[T]) -> list[T]:
 
 def as_fields(values: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     """Fields of the struct ``kind`` by their Python names, with documents among the values made structs."""
-    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    types = _types(kind)
     return {name: msgspec.convert(value, types[name]) if name in types else value for name, value in values.items()}
+
+
+@cache
+def _types(kind: Any) -> Mapping[str, Any]:
+    """By the name of a field, its type. To look for them takes longer than to build a pod."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
