@@ -59,7 +59,7 @@ else
 endif
 
 test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
-	@$(MAKE) --no-print-directory -j3 --output-sync=target lint types smoke
+	@$(MAKE) --no-print-directory -j3 --output-sync=target lint types smoke tests/__pycache__
 	@assets=$${KUBEBUILDER_ASSETS:-}; \
 	if [ -z "$$assets" ]; then \
 		if command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; \
@@ -98,6 +98,10 @@ lint: setup .cache/template-linted ## Format, lint, import contracts, and whatev
 	.venv-lint/bin/cfn-lint
 	@LOG_LEVEL=ERROR .venv-lint/bin/checkov --config-file .checkov.yaml
 	@touch $@
+
+# In a fresh clone every worker would compile all tests, for ten seconds each. What is wrong with one, its run says.
+tests/__pycache__: | setup
+	@.venv/bin/pytest -n 0 --collect-only -qq >/dev/null || true
 
 types: setup ## mypy, strict
 	.venv/bin/mypy
