@@ -15,7 +15,7 @@ from joinery.decisions.scheduling.packing import Packing, placed_pods
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.decisions.verification.verify import verify
-from joinery.objects.karpenter.labels import ZONE
+from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.policies import Caps
@@ -298,3 +298,23 @@ def test_a_gang_that_is_larger_than_a_cap_keeps_nobody_waiting() -> None:
     assert _gangs_placed(packing) == {"web": 3}
     reasons = {unplaced.reasons[0].message for unplaced in packing.unplaced}
     assert reasons == {"the nodes of PodGroup default/train together exceed max_launches (3 a run)"}
+
+
+def test_gangs_whose_pods_are_apart_or_together_are_proven_as_one_would_be() -> None:
+    """Many gangs that differ in their names alone: each has a rule over hosts of its own."""
+    apart = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [
+        member
+        for gang in "abc"
+        for member in _members(
+            2, gang, labels={"job": gang}, spread=[{**apart, "labelSelector": {"matchLabels": {"job": gang}}}]
+        )
+    ]
+    gathered = [member for gang in "def" for member in _members(2, gang)]
+    groups = [builders.pod_group(gang, minimum=2, topology="" if gang < "d" else HOSTNAME) for gang in "abcdef"]
+    packing = _planned(problem(POOL, *groups, *spread, *gathered))
+    hosts = {pod.removeprefix("default/"): launch.name for launch in packing.launches for pod in launch.pods}
+    assert {gang: hosts[f"{gang}-1"] == hosts[f"{gang}-2"] for gang in "abcdef"} == {
+        gang: gang >= "d" for gang in "abcdef"
+    }
+    assert packing.gap == pytest.approx(0, abs=1e-6)

@@ -4,7 +4,7 @@ By hard rules alone, which no plan may break; or with what comes before price as
 plan keeps, and the weights of the NodePools in which it puts pods.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -93,25 +93,32 @@ def with_gathered(work: Workspace, demands: Sequence[ProofDemand]) -> tuple[Proo
     Affinity over hosts to none but each other says so: a pod may go only where another one is, but for the first of
     all (kube-scheduler InterPodAffinity). Where any other rule counts such pods they stay single.
     """
+    if not any(_gathering(demand) for demand in demands):
+        return tuple(demands)
+    of_class = Counter(demand.pod_class for demand in demands)
+    counted = {rule: work.topology.selected((rule,)) for demand in demands for rule in demand.rules}
+    counting: dict[PodClass, set[TopologyRule]] = defaultdict(set)
+    for rule, classes in counted.items():
+        for pods in classes:
+            counting[pods].add(rule)
+
+    def is_gathered(demand: ProofDemand) -> bool:
+        gathering = _gathering(demand)
+        return (
+            bool(gathering)
+            and counting[demand.pod_class] <= set(gathering)
+            and all(work.topology.group(rule).counts.total() == demand.count for rule in gathering)
+            and of_class[demand.pod_class] == 1
+            and all([pods for pods in counted[rule] if of_class[pods]] == [demand.pod_class] for rule in gathering)
+        )
+
     return tuple(
-        replace(demand, count=1, row=demand.row * demand.count) if _is_gathered(work, demand, demands) else demand
-        for demand in demands
+        replace(demand, count=1, row=demand.row * demand.count) if is_gathered(demand) else demand for demand in demands
     )
 
 
-def _is_gathered(work: Workspace, demand: ProofDemand, demands: Sequence[ProofDemand]) -> bool:
-    def selects(rule: TopologyRule, other: ProofDemand) -> bool:
-        return work.topology.group(rule).selects(other.pod_class)
-
-    gathering = [rule for rule in demand.rules if rule.key == HOSTNAME and rule.kind == "affinity"]
-    if not gathering:
-        return False
-    counting = [rule for other in demands for rule in other.rules if selects(rule, demand)]
-    return (
-        all(rule in gathering for rule in counting)
-        and all(work.topology.group(rule).counts.total() == demand.count for rule in gathering)
-        and all([other for other in demands if selects(rule, other)] == [demand] for rule in gathering)
-    )
+def _gathering(demand: ProofDemand) -> Sequence[TopologyRule]:
+    return [rule for rule in demand.rules if rule.key == HOSTNAME and rule.kind == "affinity"]
 
 
 def kept_by(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> tuple[Kept, ...]:

@@ -93,6 +93,10 @@ class AntiAffinityGroup(TopologyGroup):
         del cautious
         return 0 if self.owners[domain] else UNLIMITED
 
+    @property
+    def most_in_domain(self) -> int:
+        return 1
+
     def open_among(self, pod_class: PodClass, hosts: Sequence[str], left: Sequence[int]) -> Sequence[int]:
         left = [position for position in left if not self.counts.get(hosts[position])]
         if self.selects(pod_class):

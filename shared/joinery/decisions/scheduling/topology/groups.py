@@ -84,6 +84,11 @@ class TopologyGroup(ABC):
         return left
 
     @property
+    def most_in_domain(self) -> int:
+        """How many more pods of a class that owns the rule, and that it counts, any one domain may take at most."""
+        return UNLIMITED
+
+    @property
     def is_broken(self) -> bool:
         """Whether the rule does not hold for the pods that are counted: they came before it, or others have left."""
         return False

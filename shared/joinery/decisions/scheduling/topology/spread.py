@@ -46,6 +46,10 @@ class SpreadGroup(TopologyGroup):
         return [position for position in left if self.counts.get(hosts[position], 0) < most]
 
     @property
+    def most_in_domain(self) -> int:
+        return max(0, self.rule.max_skew + self.min_match_num)
+
+    @property
     def min_match_num(self) -> int:
         """The smallest count of a domain.
 

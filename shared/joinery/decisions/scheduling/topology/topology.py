@@ -130,8 +130,8 @@ class Topology:
 
     def most_in_domain(self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str) -> int:
         """How many more pods of the class any one domain may take at most, whatever is there already."""
-        apart = (rule for rule in rules if rule.key == key and rule.kind == "anti-affinity")
-        return 1 if any(self.group(rule).selects(pod_class) for rule in apart) else UNLIMITED
+        own = (self.group(rule) for rule in rules if rule.key == key)
+        return min((group.most_in_domain for group in own if group.selects(pod_class)), default=UNLIMITED)
 
     def _is_kept_out(self, bound: ClassRules, key: str, domain: str) -> bool:
         """Whether pods in the domain keep the class away by their required anti-affinity."""
