@@ -88,7 +88,8 @@ class PackingAttempt:
         is_narrower = self.strategy.closed or self.strategy.on_demand
         pools = Workspace(self.problem).pools if is_narrower else self.work.pools
         bought = self.packer.bought
-        factors = size_factors(self.work, bought, ())
+        # What sizes are wanted is known of the types that the strategy buys; of others it is not worth another proof.
+        factors = {} if is_narrower else size_factors(self.work, bought, ())
         return bounds(self.work, bought, pools, self.packing.hourly, self.effort, factors)
 
     @property
