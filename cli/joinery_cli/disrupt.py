@@ -104,7 +104,7 @@ def disrupt(
         tell_now,
     )
     from joinery_cli.explained_nodes import nodes_meant
-    from joinery_cli.notices import working
+    from joinery_cli.notices import working, writing
     from joinery_cli.output.disruptions_json import disruptions_document
     from joinery_cli.output.json import write
     from joinery_cli.pausing import notes_of_pauses
@@ -162,10 +162,10 @@ def disrupt(
 
         print_commands(disruptions.commands, inputs.snapshot)
         return
-    seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, notices, seconds=seconds)
-    _show(
-        replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
-    )
+    with writing():
+        seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, notices, seconds=seconds)
+        explained_nodes = tuple(explain(name, problem, seen) for name in names)
+        _show(replace(seen, explanations=explained_nodes), output, with_pods=with_pods)
 
 
 def _options(

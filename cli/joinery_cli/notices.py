@@ -10,7 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -103,6 +103,11 @@ def working(on: str, *, after: float = 1.0) -> Iterator[Callable[[str], None]]:
         timer.cancel()
         timer.join()
         status.stop()
+
+
+def writing(*, after: float = 1.0) -> AbstractContextManager[object]:
+    """The same for what is printed, where that goes into a file or a pipe: on the terminal it is seen itself."""
+    return nullcontext() if sys.stdout.isatty() else working("writing", after=after)
 
 
 _Item = TypeVar("_Item")

@@ -94,7 +94,7 @@ def plan(
     from joinery.decisions.scheduling.problem import Options
     from joinery.objects.policies import Caps
     from joinery_cli.decision_input import check_time_limit, commitments_of, decision_input
-    from joinery_cli.notices import working
+    from joinery_cli.notices import working, writing
     from joinery_cli.sources import moment
     from joinery_cli.view.costs import costs as costs_of
     from joinery_cli.view.plan_groups import view
@@ -146,8 +146,9 @@ def plan(
         document = plan_document(packing, costs, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds)
         write(with_explanations(document, map(explanation_document, explanations)))
     else:
-        shown = view(problem, packing, costs, inputs.prices, notices, seconds=seconds, explanations=explanations)
-        _show(shown, output, with_pods=with_pods)
+        with writing():
+            shown = view(problem, packing, costs, inputs.prices, notices, seconds=seconds, explanations=explanations)
+            _show(shown, output, with_pods=with_pods)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery_cli.converting.older import in_older
 from joinery_cli.converting.written import in_v1
 from joinery_cli.options import Api
-from tests.cli.conftest import Run, Write
+from tests.cli.conftest import Outcome, Run, Write
 
 KEYS = ("kubernetes.io/arch", "karpenter.sh/capacity-type", "karpenter.k8s.aws/instance-category", "example.com/team")
 VALUES = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2, unique=True)
@@ -175,6 +175,12 @@ def test_notes_stand_above_the_object_that_they_are_about(run: Run, write: Write
     as_json = run("convert", path, "-o", "json")
     assert [item["kind"] for item in as_json.document["items"]] == ["EC2NodeClass", "NodePool"]
     assert "note: NodePool default: what pods select overrides" in as_json.err
+
+
+def test_without_a_file_it_asks_for_one(run: Run) -> None:
+    """Nothing is wrong with files that nobody gave."""
+    asked = "joinery: which objects? joinery convert -f FILE, or -f - for standard input\n"
+    assert run("convert") == Outcome(2, "", asked)
 
 
 @pytest.mark.parametrize(

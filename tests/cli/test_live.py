@@ -76,7 +76,7 @@ def test_a_kubeconfig_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     """One line, exit status 2."""
     done = _plan(tmp_path / "absent")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode().startswith(f"joinery: kubeconfig {tmp_path / 'absent'}: ")
+    assert done.stderr.decode().startswith(f"joinery: kubeconfig {tmp_path / 'absent'}: No such file or directory")
 
 
 def _plan(kubeconfig: Path) -> "subprocess.CompletedProcess[bytes]":

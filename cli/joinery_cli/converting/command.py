@@ -36,8 +36,11 @@ def convert(
     from joinery_cli.converting.written import in_v1
     from joinery_cli.notices import note, tell, working
 
+    paths = [*(files or ()), *(more_files or ())]
+    if not paths:
+        raise ConfigurationError("which objects? joinery convert -f FILE, or -f - for standard input")
     with working("reading the files"):
-        made = in_v1(_documents([*(files or ()), *(more_files or ())], recursive=recursive))
+        made = in_v1(_documents(paths, recursive=recursive))
     if not made:
         raise ConfigurationError("no NodePool, Provisioner or node class in these files")
     try:

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import termios
 import time
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
-from joinery_cli.notices import counted
+from joinery_cli.notices import counted, writing
 from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import NOW
 from tools.template import ROOT
@@ -95,6 +95,19 @@ def test_of_many_things_a_terminal_shows_how_many_are_done(monkeypatch: pytest.M
         for number in counted([1, 2, 3], "reading records", after=0):
             while number == 2 and "reading records: 1 of 3 …" not in terminal.getvalue():
                 assert time.monotonic() < ends
+
+
+@pytest.mark.parametrize(("printed", "is_told"), [(io.StringIO, True), (_Terminal, False)])
+def test_a_page_that_goes_into_a_file_is_said_to_be_written(
+    printed: type[io.StringIO], is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table on the terminal itself is not written over."""
+    monkeypatch.setenv("TERM", "xterm")
+    ends = time.monotonic() + 30
+    with redirect_stdout(printed()), redirect_stderr(_Terminal()) as terminal, writing(after=0):
+        while is_told and "writing …" not in terminal.getvalue():
+            assert time.monotonic() < ends
+    assert ("writing …" in terminal.getvalue()) is is_told
 
 
 def test_a_pipe_is_told_nothing_of_it() -> None:

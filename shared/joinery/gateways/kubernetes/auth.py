@@ -42,8 +42,10 @@ def from_kubeconfig(path: Path | str | None = None, *, context: str | None = Non
             persist_config=False,
         )  # fmt: skip
     except (config.ConfigException, OSError) as error:
-        file = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-        raise ConfigurationError(f"kubeconfig {file}: {str(error).rstrip('.')}") from error
+        file = str(path or os.environ.get("KUBECONFIG") or "~/.kube/config")
+        is_there = any(Path(one).expanduser().exists() for one in file.split(os.pathsep))
+        why = str(error).rstrip(".") if is_there else "No such file or directory"
+        raise ConfigurationError(f"kubeconfig {file}: {why}") from error
 
     def authorization() -> str | None:
         bearer = configuration.auth_settings().get("BearerToken")
