@@ -135,10 +135,7 @@ def _readings(
     rules = kept_by(nodes, pools)
     for rule in rules:
         readings.append((rule, _Reading(kept_demands(nodes) if rule is rules[-1] else with_weights, whole)))
-    # Of pools that sell more than the packing knew, types are numbered otherwise than sizes are.
-    is_numbered_alike = all(len(size_factors.get(pool.name, ())) == len(pool.market.types) for pool in pools)
-    are_sizes_wanted = is_numbered_alike and any((of_pool > 1).any() for of_pool in size_factors.values())
-    if are_sizes_wanted and _are_sizes_read(work, nodes, hard):
+    if _are_sizes_read(work, nodes, hard) and any((of_pool > 1).any() for of_pool in size_factors.values()):
         preferences = Preferences(size_factors=[size_factors[pool.name] for pool in pools], spot_types=0)
         given = sum(
             float(node.least_prices[node.cheapest()] * (size_factors[node.pool.name][node.cheapest()] - 1.0))
