@@ -27,11 +27,14 @@ KINDS = (
 )  # fmt: skip
 #: Autoscalers of today and of a while ago.
 _MODELS = {"HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler", "ResourceClaim": "ResourceV1ResourceClaim"}
+#: What is called as a kind is: what a container says of its pod's claims.
+_NAMESAKES = {"CoreV1ResourceClaim": "ContainerResourceClaim"}
 #: Fields that a release had or has under feature gates, and the client's release does not.
 _ELSEWHERE = {
     "ObjectMeta": {"clusterName": "*", "initializers": "?"},
     "NodeAllocatableResourceClaimStatus": {"resources": "?"},
     "PodSpec": {"workloadRef": "?"},
+    "Device": {"nodeAllocatableResourceMappings": "?"},
     # Quantities by names that others have too.
     "DeviceCapacity": {"value": "q"},
     "Counter": {"value": "q"},
@@ -72,7 +75,7 @@ def _short(name: str) -> str:
 
 
 def _add(model: Any, types: dict[str, dict[str, str]]) -> str:
-    name = _short(model.__name__)
+    name = _NAMESAKES.get(model.__name__) or _short(model.__name__)
     if name not in types:
         types[name] = {}
         for attribute, kind in model.openapi_types.items():

@@ -500,6 +500,10 @@ def test_other_peoples_kinds_are_nobodys_mistake(run: Run, write: Write, version
 # --- what fields there are ---
 
 
+#: What the table has under another name: a kind is called like it.
+_NAMESAKES = {"io.k8s.api.core.v1.ResourceClaim": "ContainerResourceClaim"}
+
+
 def test_the_table_of_fields_is_the_clients() -> None:
     """``python -m tools.api_fields`` makes it anew."""
     assert api_fields.TABLE.read_text() == api_fields.text()
@@ -527,13 +531,24 @@ def test_the_table_has_every_field_that_a_real_api_server_serves(api_server: Con
     lacking = []
     for path in (
         "api/v1", "apis/apps/v1", "apis/batch/v1", "apis/autoscaling/v2", "apis/policy/v1", "apis/scheduling.k8s.io/v1",
-        "apis/storage.k8s.io/v1",
+        "apis/storage.k8s.io/v1", "apis/resource.k8s.io/v1",
     ):  # fmt: skip
         schemas = json.loads(api_server.kubectl("get", "--raw", f"/openapi/v3/{path}"))["components"]["schemas"]
-        kinds = {name.rpartition(".")[2]: schema for name, schema in schemas.items()}
+        kinds = {_NAMESAKES.get(name) or name.rpartition(".")[2]: schema for name, schema in schemas.items()}
         for name, fields in json.loads(api_fields.TABLE.read_text())["types"].items():
             lacking += [f"{name}.{field}" for field in kinds.get(name, {}).get("properties", {}) if field not in fields]
     assert lacking == []
+
+
+def test_a_claim_for_devices_is_not_what_a_container_says_of_one() -> None:
+    """Both are called ResourceClaim."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+    claim = {"metadata": {"name": "a"}, "spec": {"devices": {"requests": [request]}}, "status": {"reservedFor": []}}
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    assert findings("ResourceClaim", json.dumps({**head, **claim}).encode()) == []
+    pod = pod_document()
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu", "request": "gpu"}]}
+    assert findings("Pod", json.dumps(pod).encode()) == []
 
 
 def test_an_object_with_every_kind_of_field_is_known() -> None:
