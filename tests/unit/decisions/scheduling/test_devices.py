@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
 from joinery.objects.karpenter.labels import ARCH, HOSTNAME, INSTANCE_TYPE, OVERRIDES, ZONE
-from joinery.objects.kubernetes.core import DaemonSet, Node, Pod, PodResourceClaimStatus
+from joinery.objects.kubernetes.core import DaemonSet, Node, ObjectMeta, Pod, PodResourceClaimStatus
 from joinery.objects.kubernetes.dynamic_resources import (
     DeviceClass,
     ResourceClaim,
@@ -300,6 +300,54 @@ def test_a_claim_that_was_not_needed_asks_for_nothing() -> None:
     bare = _pod("a", "*gone")
     status = msgspec.structs.replace(bare.status, resource_claim_statuses=[PodResourceClaimStatus(name="c0")])
     assert _plan(msgspec.structs.replace(bare, status=status)).launches
+
+
+def test_a_claim_that_is_being_deleted_serves_nobody() -> None:
+    """Not even with devices: kube-scheduler binds no pod that uses it (`foreachPodResourceClaim`)."""
+    leaving = _claim("a")
+    leaving = msgspec.structs.replace(
+        leaving, metadata=msgspec.structs.replace(leaving.metadata, deletion_timestamp=EPOCH)
+    )
+    why = {"a": "its resource claim c0: the ResourceClaim default/a is being deleted"}
+    assert _why(_plan(leaving, _pod("a", "a"), types=(_gpus(1),))) == why
+    has = _held("a", "of-n1", "device-0", by="a")
+    has = msgspec.structs.replace(has, metadata=leaving.metadata)
+    assert _why(_plan(has, _pod("a", "a"), _node("n1"), _of_node("n1"))) == why
+
+
+@pytest.mark.parametrize(
+    ("owners", "left"),
+    [
+        ([{"kind": "Pod", "name": "a", "controller": True}], {}),
+        (
+            [{"kind": "Pod", "name": "a"}],
+            {"a": "its resource claim c0: the ResourceClaim default/made was not made for it"},
+        ),
+        ([], {"a": "its resource claim c0: the ResourceClaim default/made was not made for it"}),
+        (
+            [{"kind": "Pod", "name": "b", "controller": True}],
+            {"a": "its resource claim c0: the ResourceClaim default/made was not made for it"},
+        ),
+    ],
+)
+def test_a_claim_from_a_template_is_of_the_pod_that_controls_it(
+    owners: list[Document], left: Mapping[str, str]
+) -> None:
+    """kube-scheduler gives it to nobody else (`IsForPod`), and a node that is bought for the other would stay empty."""
+    made = _claim("made")
+    owned = msgspec.convert({"name": "made", "namespace": "default", "ownerReferences": owners}, ObjectMeta)
+    asks = _pod("a", "*template", uid="")
+    status = [PodResourceClaimStatus(name="c0", resource_claim_name="made")]
+    asks = msgspec.structs.replace(asks, status=msgspec.structs.replace(asks.status, resource_claim_statuses=status))
+    assert _why(_plan(msgspec.structs.replace(made, metadata=owned), asks, types=(_gpus(1),))) == left
+
+
+@pytest.mark.parametrize(
+    ("count", "left"), [(0, {}), (-1, {"a": "its resource claim c0: request req: it asks for -1 devices"})]
+)
+def test_a_count_of_none_is_the_api_server_s_default(count: int, left: Mapping[str, str]) -> None:
+    """Files may have what no API server has let in."""
+    assert _why(_plan(_claim("a", _exactly(count=count)), _pod("a", "a"), types=(_gpus(1),))) == left
 
 
 def test_devices_of_another_architecture_are_none() -> None:

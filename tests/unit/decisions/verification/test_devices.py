@@ -15,7 +15,7 @@ from joinery.objects.kubernetes.dynamic_resources import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from simulator.builders import daemon_set, node, node_pool, pod
+from simulator.builders import EPOCH, daemon_set, node, node_pool, pod
 from tests.unit.decisions.verification.plans import LARGE, SMALL, launch, packing, problem, violated
 
 _DEVICE = {"name": "d", "attributes": {"model": {"string": "a"}}}
@@ -50,9 +50,13 @@ def test_a_device_is_one_pod_s() -> None:
     assert violated(asked, apart) == set()
 
 
-@pytest.mark.parametrize("claim", [_claim("a", 2), _claim("other")])
+def _deleted(claim: ResourceClaim) -> ResourceClaim:
+    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, deletion_timestamp=EPOCH))
+
+
+@pytest.mark.parametrize("claim", [_claim("a", 2), _claim("other"), _deleted(_claim("a"))])
 def test_a_claim_is_served_whole_and_is_there(claim: ResourceClaim) -> None:
-    """Two devices of one, and a claim that nobody has made."""
+    """Two devices of one, a claim that nobody has made, and one that goes."""
     asked = _asked(claim, _claim("b"))
     assert "Devices" in violated(asked, packing(launch(asked, "default/a"), left=("default/b",)))
 

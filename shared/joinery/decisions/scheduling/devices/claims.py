@@ -178,6 +178,8 @@ class Claims:
         claim = self._claims.get(key) if key else None
         if key and claim is None:
             raise UnusableClaimError(f"there is no ResourceClaim {key}")
+        if claim is not None:
+            _check(claim, None if reference.resource_claim_name else read.pod)
         if claim is not None and claim.status.allocation is not None and not self._is_released(claim):
             if claim.status.allocation.node_selector is not None:
                 read.where.append(self._by_labels(claim.status.allocation.node_selector))
@@ -292,6 +294,19 @@ class Claims:
             )
             for name, where in sorted(selectors.items())
         }
+
+
+def _check(claim: ResourceClaim, made_for: Pod | None) -> None:
+    """Raises ``UnusableClaimError`` for a claim that kube-scheduler gives to no pod, or not to the one that it was
+    ``made_for`` from a template (`foreachPodResourceClaim`, `IsForPod`).
+    """
+    if claim.metadata.deletion_timestamp is not None:
+        raise UnusableClaimError(f"the ResourceClaim {claim.key} is being deleted")
+    if made_for is None:
+        return
+    pod, owners = made_for.metadata, (one for one in claim.metadata.owner_references if one.controller)
+    if not any(one.uid == pod.uid if pod.uid else one.name == pod.name for one in owners if one.kind == "Pod"):
+        raise UnusableClaimError(f"the ResourceClaim {claim.key} was not made for it")
 
 
 def _published(snapshot: Snapshot) -> Published:

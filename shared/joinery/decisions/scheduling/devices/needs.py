@@ -128,6 +128,8 @@ def _wanted(name: str, asked: DeviceAlternative, classes: Mapping[str, DeviceCla
             compiled(text)
         except ExpressionError as error:
             raise UnusableClaimError(f"request {name}: the selector {shown(text)}: {error}") from error
+    if asked.count < 0:
+        raise UnusableClaimError(f"request {name}: it asks for {asked.count} devices")
     if asked.allocation_mode not in ("ExactCount", "All", ""):
         raise UnusableClaimError(f"request {name}: allocationMode {asked.allocation_mode} is not supported")
     return Wanted(

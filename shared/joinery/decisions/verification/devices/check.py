@@ -177,6 +177,10 @@ class _Cluster:
             claim = self._claims.get(key)
             if key and claim is None:
                 yield None, "", f"there is no claim {key}"
+            elif claim is not None and claim.metadata.deletion_timestamp is not None:
+                yield None, "", f"the claim {key} is being deleted"
+            elif claim is not None and not one.resource_claim_name and not _is_made_for(pod, claim):
+                yield None, "", f"the claim {key} is not the pod's"
             elif claim is not None and claim.status.allocation is not None and not self._is_given_back(claim):
                 is_there = _is_usable_on(node, claim.status.allocation.node_selector)
                 yield None, "", "" if is_there else f"the devices of claim {key} are not for the node"
@@ -213,6 +217,14 @@ class _Cluster:
         for device in search.devices:
             if device.is_elsewhere and (device.is_used or device.sharing):
                 self.used[device.key] = dict(device.taken)
+
+
+def _is_made_for(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether the pod controls it: by its UID, and in files without UIDs by its name."""
+    owner = next((own for own in claim.metadata.owner_references if own.controller), None)
+    if owner is None or owner.kind != "Pod":
+        return False
+    return owner.uid == pod.metadata.uid if pod.metadata.uid else owner.name == pod.metadata.name
 
 
 def _is_usable_on(node: FinalNode, selector: NodeSelector | None) -> bool:

@@ -167,7 +167,7 @@ class Search:
             if is_all and not all(_tolerated(way, device) for device in fitting):
                 continue
             fitting = [device for device in fitting if _tolerated(way, device)]
-            count = len(fitting) if is_all else way.count
+            count = len(fitting) if is_all else way.count or 1  # the API server's default
             if 0 < count <= _MOST_OF_A_CLAIM - len(ask.given):
                 is_served = self._fill(ask, name, way, fitting, count, lambda: self._next(todo, at + 1))
                 if is_served:
