@@ -30,6 +30,10 @@ _WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 
 _ANY = ("*", "?")
 #: How many calendar years after the first are searched for the next time (robfig/cron `SpecSchedule.Next`).
 _YEARS = 5
+#: By how much clocks are put forward or back at most: two hours, at a station in the Antarctic.
+_CHANGE = timedelta(hours=2)
+#: From this year on each day comes within ``_YEARS``, if it comes at all: it is a leap year.
+_ANY_YEAR = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +112,41 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class LocalWindow:
     """A window by the clocks of a time zone. On the days on which these are changed it opens and closes by them, too,
-    so that it lasts an hour more or less.
+    so that it lasts an hour more or less. A time that they leave out comes when it would have come without the change,
+    and of one that comes twice the first counts.
     """
 
     window: Window
     zone: tzinfo
 
     def is_open(self, now: datetime) -> bool:
-        """Whether it is open at that moment. One that never comes is never open: nobody pays for what never begins."""
-        return self.opened(now) is not None
+        """Whether it is open at that moment."""
+        return self._times(now) is not None
 
     def opened(self, now: datetime) -> datetime | None:
         """When it began, of which ``now`` is in it; None where it is not open."""
-        begins = self._begins(now)
-        return begins.replace(tzinfo=self.zone).astimezone(UTC) if begins else None
+        times = self._times(now)
+        return times[0] if times else None
 
     def closes(self, now: datetime) -> datetime | None:
         """When it ends of which ``now`` is in it; None where it is not open."""
-        begins = self._begins(now)
-        return (begins + self.window.length).replace(tzinfo=self.zone).astimezone(UTC) if begins else None
+        times = self._times(now)
+        return times[1] if times else None
 
-    def _begins(self, now: datetime) -> datetime | None:
-        local = now.astimezone(self.zone).replace(tzinfo=UTC)
-        begins = self.window.schedule.next_after(local - self.window.length)
-        return begins if begins is not None and begins <= local else None
+    def _times(self, now: datetime) -> tuple[datetime, datetime] | None:
+        """When that began, and when it ends, which opened first of those that are open."""
+        local, length = now.astimezone(self.zone).replace(tzinfo=UTC), self.window.length
+        begins = self.window.schedule.next_after(local - length - _CHANGE)
+        while begins is not None and begins <= local + _CHANGE:
+            opened, closes = self._moment(begins), self._moment(begins + length)
+            if opened <= now < closes:
+                return opened, closes
+            begins = self.window.schedule.next_after(begins)
+        return None
+
+    def _moment(self, local: datetime) -> datetime:
+        """The moment at which the clocks show this time."""
+        return local.replace(tzinfo=self.zone).astimezone(UTC)
 
 
 @lru_cache(maxsize=256)
@@ -153,9 +168,18 @@ def _local_window(part: str, text: str) -> LocalWindow:
         case _:
             raise ValueError(f'{text!r}: {part!r} is not "from CRON for DURATION in ZONE"')
     try:
-        return LocalWindow(window(" ".join(schedule), length), _zone(zone))
+        return LocalWindow(_that_opens(window(" ".join(schedule), length), length), _zone(zone))
     except ValueError as error:
         raise ValueError(f"{text!r}: {error}") from error
+
+
+def _that_opens(one: Window, length: str) -> Window:
+    """Raises ``ValueError`` for a window that is never open: a mistake, of which nobody would hear."""
+    if one.length <= timedelta(0):
+        raise ValueError(f"duration {length!r} is none")
+    if one.schedule.next_after(_ANY_YEAR) is None:
+        raise ValueError("its day never comes")
+    return one
 
 
 def _zone(name: str) -> tzinfo:

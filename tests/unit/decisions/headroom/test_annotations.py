@@ -34,8 +34,18 @@ def at(text: str) -> datetime:
         ("from 0 9 * * * for 1h; from 0 20 * * * for 4h", "2026-01-04T23:59", True),
         ("from 0 22 * * * for 4h in America/New_York", "2026-01-05T06:59", True),
         ("from @daily for 24h", "2026-01-05T06:59", True),
-        # On the 30th of February.
-        ("from 0 0 30 2 * for 1h", "2026-01-05T06:59", False),
+        ("from 0 0 29 2 * for 1h", "2028-02-29T00:59", True),
+        # Clocks go from two to three: half past two comes as if they did not, and a window ends so, too.
+        ("from 30 2 * * * for 5h in Europe/Berlin", "2026-03-29T01:29", False),
+        ("from 30 2 * * * for 5h in Europe/Berlin", "2026-03-29T01:30", True),
+        ("from 0 22 * * * for 4h30m in Europe/Berlin", "2026-03-29T01:29", True),
+        ("from 0 22 * * * for 4h30m in Europe/Berlin", "2026-03-29T01:30", False),
+        # And from three to two: of half past two the first counts, and nothing opens twice.
+        ("from 30 2 * * * for 1h in Europe/Berlin", "2026-10-25T00:30", True),
+        ("from 30 2 * * * for 1h in Europe/Berlin", "2026-10-25T01:15", True),
+        ("from 30 2 * * * for 1h in Europe/Berlin", "2026-10-25T02:29", True),
+        ("from 0 22 * * * for 4h30m in Europe/Berlin", "2026-10-25T00:29", True),
+        ("from 0 22 * * * for 4h30m in Europe/Berlin", "2026-10-25T01:15", False),
     ],
 )
 def test_a_buffer_counts_while_its_schedule_is_open(schedule: str, moment: str, counts: bool) -> None:
@@ -59,6 +69,9 @@ def test_a_buffer_without_a_schedule_always_counts() -> None:
         ("from 30 7 * * * for Never", "does not end"),
         ("from 30 7 * * * for 1h in Berlin", "there is no time zone 'Berlin'"),
         ("from 30 7 * * * for 1h in ../../etc/passwd", "there is no time zone"),
+        ("from 30 7 * * * for 0h", "duration '0h' is none"),
+        ("from 30 7 * * * for -3h", "duration '-3h' is none"),
+        ("from 0 0 30 2 * for 1h", "its day never comes"),
         ("from 30 7 * * * for 1h;", 'is not "from CRON for DURATION in ZONE"'),
     ],
 )

@@ -23,6 +23,15 @@ def _at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
+def test_a_person_s_word_counts_in_an_hour_that_the_clocks_leave_out() -> None:
+    """A pause has begun when it is in force, so that whoever resumes it has done so afterwards."""
+    pause = "from 30 2 * * * for 5h in Europe/Berlin"
+    assert not pauses([_pool(pause=pause)], _at("2026-03-29T01:15"))
+    now = _at("2026-03-29T01:45")
+    assert pauses([_pool(pause=pause)], now)["default"].since == _at("2026-03-29T01:30")
+    assert not pauses([_pool(pause=pause, paused=now.isoformat())], now)
+
+
 @pytest.mark.parametrize(
     ("now", "until"),
     [
