@@ -1,6 +1,9 @@
 """``joinery plan``, ``disrupt`` and ``top`` with CapacityBuffers."""
 
 import json
+from typing import Any
+
+import pytest
 
 from tests.cli.conftest import Run, Write
 from tools.template import ROOT
@@ -89,3 +92,35 @@ def test_a_schedule_that_cannot_be_read_is_said(run: Run, write: Write) -> None:
         "warning: CapacityBuffer default/spare keeps no room: the annotation joinery.dev/buffer-schedule: 'mornings': "
         "'mornings' is not \"from CRON for DURATION in ZONE\""
     ) in err
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"replicas": 1_000_000}, "warning: CapacityBuffer default/spare: room for 1,000 of 1,000,000 is kept"),
+        ({"replicas": 0}, "keeps no room: its replicas, percentage and limits come to no chunk"),
+        ({"limits": {"cpu": "-4"}}, "keeps no room: its replicas, percentage and limits come to no chunk"),
+        (
+            {"replicas": 1, "provisioningStrategy": "example.com/cold"},
+            "is left alone: its provisioningStrategy example.com/cold is not buffer.x-k8s.io/active-capacity",
+        ),
+    ],
+)
+def test_a_buffer_that_is_less_than_was_meant_says_so(run: Run, write: Write, spec: dict[str, Any], said: str) -> None:
+    """None of it is an error for an API server."""
+    buffer = {**BUFFER[1], "spec": {"podTemplateRef": {"name": "chunk"}, **spec}}
+    file = write("w.json", {"apiVersion": "v1", "kind": "List", "items": [BUFFER[0], buffer]})
+    assert said in run("plan", "--now", NIGHT, "-f", HEADROOM, "-f", file).err
+
+
+def test_a_buffer_of_a_paused_namespace_says_that(run: Run, write: Write) -> None:
+    """And nothing of a schedule that it has not."""
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "default", "annotations": {"joinery.dev/paused": "true"}},
+    }
+    file = write("n.json", {"apiVersion": "v1", "kind": "List", "items": [*BUFFER, namespace]})
+    err = run("plan", "--now", NIGHT, "-f", HEADROOM, "-f", file).err
+    said = "CapacityBuffer default/spare keeps no room now: namespace default is paused until somebody resumes it"
+    assert said in err

@@ -7,7 +7,7 @@ from typing import Any
 
 from joinery.decisions.headroom import requests
 from joinery.decisions.headroom.resolve import ResolvedBuffer, resolve, with_headroom
-from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import ACTIVE_CAPACITY, CapacityBuffer
 from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
 from joinery.objects.snapshot.default_spreads import SpreadFiller
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -80,17 +80,31 @@ def requested(snapshot: Snapshot, templates: Templates) -> tuple[Snapshot, Seque
 def filled(snapshot: Snapshot, sources: Sources) -> tuple[Snapshot, Sequence[UserNotice]]:
     """The snapshot with the room that its buffers keep, and what a person should know of them."""
     buffers = [buffer for buffer in snapshot.capacity_buffers if buffer.is_ours]
+    others = tuple(_left_alone(buffer) for buffer in snapshot.capacity_buffers if not buffer.is_ours)
     if not buffers:
-        return snapshot, ()
+        return snapshot, others
     resolved = resolve(snapshot, sources(buffers))
-    return with_headroom(snapshot, resolved), tuple(one for buffer in resolved for one in _notices(buffer))
+    return with_headroom(snapshot, resolved), (*others, *(one for buffer in resolved for one in _notices(buffer)))
+
+
+def _left_alone(buffer: CapacityBuffer) -> UserNotice:
+    strategy = buffer.spec.provisioning_strategy
+    return note(
+        f"CapacityBuffer {buffer.key} is left alone: its provisioningStrategy {strategy} is not {ACTIVE_CAPACITY}"
+    )
 
 
 def _notices(one: ResolvedBuffer) -> Iterator[UserNotice]:
     name = f"CapacityBuffer {one.buffer.key}"
     if not one.is_ready:
         yield warning(f"{name} keeps no room: {one.message}")
+    elif one.paused:
+        yield note(f"{name} keeps no room now: {one.paused}")
     elif not one.is_open:
         yield note(f"{name} keeps no room now: its schedule is not open")
+    elif not one.size:
+        yield note(f"{name} keeps no room: its replicas, percentage and limits come to no chunk")
     elif one.quotas:
         yield note(f"{name} is smaller than it asks for, by ResourceQuotas: {', '.join(one.quotas)}")
+    elif len(one.pods) < one.size:
+        yield warning(f"{name}: {one.message}")

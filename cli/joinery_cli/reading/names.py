@@ -115,23 +115,25 @@ def _number(given: str | int | float) -> Decimal | None:
 
 def nothing_reads(annotations: Iterable[str], kind: str) -> Iterator[str]:
     """Of each of our annotations that no object of that kind has, that nothing reads it there."""
-    names = {key.removeprefix(_DOMAIN) for key in annotations if key.startswith(_DOMAIN)}
+    # A prefix may be in capitals, too, and is another one then.
+    names = {key.removeprefix(_DOMAIN) for key in annotations if key[: len(_DOMAIN)].lower() == _DOMAIN}
     # Most objects have none, and there may be a hundred thousand.
     unread = sorted(names and names - _names(own_keys.OF_JOINERY, kind) - _names(own_keys.FOR_PEOPLE, kind))
     if not unread:
         return
     known = _names(own_keys.FOR_PEOPLE, kind) or _names(own_keys.FOR_PEOPLE, *_PLACES)
     for name in unread:
-        hint = ""
+        hint, bare = "", name.rpartition("/")[2]
         if places := [place for of_kind, place in _PLACES.items() if name in _names(own_keys.FOR_PEOPLE, of_kind)]:
             hint = f": it belongs to {' or to '.join(places)}"
-        elif meant := meant_by(name, known):
+        elif meant := bare if bare in known else meant_by(bare, known):
             hint = f"; is it {_DOMAIN}{meant}?"
         elif len(known) <= _FEW:
             hint = (
                 f"; there {'is' if len(known) == 1 else 'are'} {' and '.join(_DOMAIN + one for one in sorted(known))}"
             )
-        yield f"metadata.annotations: nothing reads {_DOMAIN}{name} of a {kind}{hint}"
+        key = name if bare != name else f"{_DOMAIN}{name}"
+        yield f"metadata.annotations: nothing reads {key} of a {kind}{hint}"
 
 
 def _names(keys: Mapping[str, own_keys.OwnKey], *kinds: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ from joinery.objects import own_keys
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.disruption import dollars_of, eviction_rate_of
 from joinery.objects.karpenter.labels import CORE_GROUP, DO_NOT_DISRUPT
+from joinery.objects.karpenter.pause import pause_of, paused_of
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.policies import on_demand_share_of
 from joinery.objects.snapshot.pods import comes_with_node, go_duration, is_active
@@ -26,6 +27,19 @@ _READ: Mapping[str, Callable[[str], object]] = {
     labels.DISRUPTION_PRICE: dollars_of,
     labels.EVICTION_RATE: eviction_rate_of,
     labels.ON_DEMAND_SHARE: on_demand_share_of,
+}
+
+
+def _pause_of_buffers(text: str) -> None:
+    is_everywhere, _ = pause_of(text)
+    if is_everywhere:
+        raise ValueError(f"{text!r}: all belongs to a NodePool; without it the namespace's buffers are meant")
+
+
+#: How those of Namespaces are read. A NodePool with a wrong one is not valid, and says so itself.
+_OF_NAMESPACES: Mapping[str, Callable[[str], object]] = {
+    labels.PAUSE: _pause_of_buffers,
+    labels.PAUSED: paused_of,
 }
 _NO_GATE = f"{labels.ON_DEMAND_SHARE} does nothing without a scheduling gate of that name (spec.schedulingGates)"
 #: Who makes pods for which no rollout of a Deployment can bring a successor.
@@ -60,6 +74,9 @@ def _unread(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             meta = one.metadata
             subject = f"{kind} {f'{meta.namespace}/' if meta.namespace else ''}{meta.name}"
             yield from ((subject, unread) for unread in nothing_reads(meta.annotations, kind))
+    for namespace in snapshot.namespaces:
+        subject = f"Namespace {namespace.metadata.name}"
+        yield from ((subject, one) for one in _unreadable(namespace.metadata.annotations, _OF_NAMESPACES))
     for pod in filter(is_active, snapshot.pods):
         yield from ((subject_of(pod), one) for one in _of_pod(pod))
     yield from ((subject_of(pod), _NO_GATE) for pod in past_the_gate(snapshot.pods))
@@ -70,11 +87,7 @@ def _of_pod(pod: Pod) -> Iterator[str]:
     surge = pod.metadata.annotations.get(labels.SURGE_BEFORE_EVICTION)
     if surge is not None and surge not in _CHOICES:
         yield f"metadata.annotations[{labels.SURGE_BEFORE_EVICTION}]: {surge!r} is none of {', '.join(_CHOICES)}"
-    for key in _READ.keys() & pod.metadata.annotations.keys():
-        try:
-            _READ[key](pod.metadata.annotations[key])
-        except ValueError as error:
-            yield f"metadata.annotations[{key}]: {error}"
+    yield from _unreadable(pod.metadata.annotations, _READ)
     owner = next((one.kind for one in pod.metadata.owner_references if one.controller), "")
     if surge == "true" and (not owner or owner in _NO_ROLLOUT):
         whose = f"a {owner}'s pod" if owner else "a pod without a Deployment"
@@ -82,6 +95,14 @@ def _of_pod(pod: Pod) -> Iterator[str]:
             f"{labels.SURGE_BEFORE_EVICTION} asks for what {whose} cannot have: it is evicted like any other, because "
             "only the rollout of a Deployment brings a successor first"
         )
+
+
+def _unreadable(annotations: Mapping[str, str], readers: Mapping[str, Callable[[str], object]]) -> Iterator[str]:
+    for key in sorted(readers.keys() & annotations.keys()):
+        try:
+            readers[key](annotations[key])
+        except ValueError as error:
+            yield f"metadata.annotations[{key}]: {error}"
 
 
 def idle_protections(snapshot: Snapshot) -> Iterator[UserNotice]:

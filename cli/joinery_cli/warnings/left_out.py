@@ -40,6 +40,7 @@ from joinery_cli.warnings.partial_exports import (
     claims_without_nodes,
     nodes_without_claims,
     nodes_without_pods,
+    pods_without_groups,
     pods_without_nodes,
 )
 from joinery_cli.warnings.pods import idle_spreads, odd_amounts, odd_limits, uncounted_sidecars
@@ -145,6 +146,7 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
     """
     if not only_marked:
         yield from pods_without_nodes(snapshot)
+        yield from pods_without_groups(snapshot)
     yield from _on_leaving_nodes(snapshot)
     yield from _of_fixed_size(snapshot)
     yield from _gated(snapshot)

@@ -30,6 +30,11 @@ def _pod(**annotations: str) -> dict[str, Any]:
     return pod
 
 
+def _namespace(**annotations: str) -> dict[str, Any]:
+    own = {f"joinery.dev/{key}": text for key, text in annotations.items()}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": own}}
+
+
 def _made(kind: str, annotations: dict[str, str], *, on_template: bool = True) -> dict[str, Any]:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": pod_document("web")["spec"]}
     metadata: dict[str, Any] = {"name": "web", "namespace": "default"}
@@ -50,6 +55,19 @@ def _made(kind: str, annotations: dict[str, str], *, on_template: bool = True) -
             _pod(surge_before_evictoin="true"),
             f"nothing reads joinery.dev/surge-before-evictoin of a Pod; is it {SURGE}?",
         ),
+        (
+            {**pod_document("web"), "metadata": {"name": "web", "annotations": {SURGE.title(): "true"}}},
+            f"nothing reads {SURGE.title()} of a Pod; is it {SURGE}?",
+        ),
+        (
+            _namespace(pause="tonight"),
+            "Namespace shop: metadata.annotations[joinery.dev/pause]: 'tonight': 'tonight' is not \"from CRON for",
+        ),
+        (
+            _namespace(pause="all from 0 20 * * * for 11h"),
+            "'all from 0 20 * * * for 11h': all belongs to a NodePool; without it the namespace's buffers are meant",
+        ),
+        (_namespace(paused="yes"), "Namespace shop: metadata.annotations[joinery.dev/paused]: 'yes' is neither"),
         (
             _pod(node_size="small"),
             "nothing reads joinery.dev/node-size of a Pod: it belongs to metadata.annotations of a NodePool",

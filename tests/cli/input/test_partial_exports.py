@@ -20,6 +20,21 @@ def listed(*objects: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": [msgspec.json.decode(encode(one)) for one in objects]}
 
 
+def test_pods_without_their_pod_group_are_told(run: Run, write: Write) -> None:
+    """A file without any PodGroup is like a cluster that serves none: the pods are no gang there."""
+    pods = [pod(f"train-{number}", annotations={"scheduling.k8s.io/group-name": "train"}) for number in range(2)]
+    path = write("pods.json", listed(*POOL, *pods))
+    told = "pods name a PodGroup that is not in the files (default/train): they are planned one by one"
+    assert told in run(*PLAN, "-f", path).err
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train"},
+        "spec": {"minMember": 3},
+    }
+    assert "planned one by one" not in run(*PLAN, "-f", path, "-f", write("group.json", group)).err
+
+
 def test_pods_without_their_nodes_are_told_what_is_lacking(run: Run, write: Write) -> None:
     """``kubectl get pods,nodepools,ec2nodeclasses -A``: the room that the nodes have is bought a second time."""
     running = [pod(f"web-{number}", node=f"ip-10-0-1-{number % 2}", owner="web") for number in range(4)]
