@@ -183,6 +183,27 @@ def test_without_a_file_it_asks_for_one(run: Run) -> None:
     assert run("convert") == Outcome(2, "", asked)
 
 
+def test_what_pods_override_is_the_pool_s_and_not_its_inline_class_s(run: Run, write: Write) -> None:
+    """Nothing would read it there, and joinery plan would say so."""
+    text = (
+        "apiVersion: karpenter.sh/v1alpha4\nkind: Provisioner\nmetadata: {name: a}\nspec: {provider: {"
+        "instanceProfile: p, subnetSelector: {a: b}, securityGroupSelector: {a: b}}}\n"
+    )
+    node_class, node_pool = yaml.safe_load_all(run("convert", write("old.yaml", text)).out)
+    assert "annotations" not in node_class["metadata"]
+    assert node_pool["metadata"]["annotations"] == {OVERRIDES: "true"}
+
+
+def test_kubelet_settings_without_a_class_to_have_them_are_said_to_be_lost(run: Run, write: Write) -> None:
+    """The files may lack the class, or have it in v1 already."""
+    text = (
+        "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: "
+        "{nodeClassRef: {name: c}, kubelet: {maxPods: 30}, requirements: []}}}\n"
+    )
+    said = "# NodePool a: kubelet setting maxPods is dropped: in v1 it is its EC2NodeClass's, and c is no older object"
+    assert said in run("convert", write("old.yaml", text)).out
+
+
 @pytest.mark.parametrize(
     ("text", "to", "problem"),
     [

@@ -160,6 +160,11 @@ def _placed(
     origin: Origin, made: provisioner.ConvertedPool, pools: list[_Pooled], classes: dict[str, Equivalent]
 ) -> Equivalent:
     shared = classes.get(made.class_name)
+    notes = list(made.notes)
+    if made.kubelet and shared is None:
+        fields = ", ".join(sorted(made.kubelet))
+        where = f"in v1 it is its EC2NodeClass's, and {made.class_name} is no older object here"
+        notes.append(f"kubelet setting {fields} is dropped: {where}")
     if made.kubelet and shared is not None:
         alike = all(other.kubelet == made.kubelet for _, other in pools if other.class_name == made.class_name)
         name = made.class_name if alike else _free_name(f"{made.class_name}-{made.name}", classes)
@@ -167,7 +172,7 @@ def _placed(
         document["spec"] = {**document["spec"], "kubelet": made.kubelet}
         classes[name] = replace(shared, document=document, notes=shared.notes if alike else ())
         made = made.referring_to(name)
-    return Equivalent(origin, made.document, tuple(made.notes))
+    return Equivalent(origin, made.document, tuple(notes))
 
 
 def _free_name(wanted: str, taken: Mapping[str, object]) -> str:

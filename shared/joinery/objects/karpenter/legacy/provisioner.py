@@ -11,6 +11,7 @@ from joinery.objects.karpenter.labels import (
     INSTANCE_TYPE,
     ON_DEMAND,
     OS,
+    OVERRIDES,
     PROVISIONER_NAME,
     canonical,
 )
@@ -122,8 +123,10 @@ def _inline_class(given: Document, spec: Document) -> tuple[Document | None, Seq
     if not isinstance(inline, dict):
         raise NotConvertibleError("spec.provider: must be an object")
     converted, notes = class_spec(inline, "spec.provider")
-    document = {"apiVersion": f"{AWS_GROUP}/v1", "kind": "EC2NodeClass", "metadata": {**metadata(given)}}
-    return {**document, "spec": converted}, notes
+    own = metadata(given)
+    # What pods override is the pool's.
+    own |= _present(annotations={key: text for key, text in own.pop("annotations", {}).items() if key != OVERRIDES})
+    return {"apiVersion": f"{AWS_GROUP}/v1", "kind": "EC2NodeClass", "metadata": own, "spec": converted}, notes
 
 
 # --- requirements ---
