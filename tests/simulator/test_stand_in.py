@@ -218,7 +218,9 @@ def test_a_fleet_has_one_answer_for_each_token_with_an_error_for_each_pool_that_
             ]
             template = {"LaunchTemplateName": "nodes", "Version": "$Latest"}
             answer: dict[str, Any] = ec2.create_fleet(
-                Type="instant", ClientToken="t-1",
+                Type="instant",
+                # Another account of this process may be around this one, and knows the tokens of its own tests.
+                ClientToken="two-answers",
                 TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
                 LaunchTemplateConfigs=[{"LaunchTemplateSpecification": template, "Overrides": overrides}],
             )  # fmt: skip

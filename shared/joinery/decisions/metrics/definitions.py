@@ -161,7 +161,7 @@ class Gauge(Enum):
         "joinery_nodes_held",
         "nodes that a rule keeps from being disrupted, by `code`: which rule ([disruption](disruption.md))",
         ("code",),
-        series=12,
+        series=13,
     )
     PLAN_GAP = Metric(
         "joinery_plan_gap_percent",

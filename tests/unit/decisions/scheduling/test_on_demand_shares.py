@@ -124,7 +124,7 @@ def test_the_gate_of_somebody_else_stays() -> None:
     assert on_demand(pods) == ["a"]
 
 
-@pytest.mark.parametrize(("share", "said"), [("half", "'half' is neither pods"), ("", "has no such annotation")])
+@pytest.mark.parametrize(("share", "said"), [("half", "'half' is neither a number"), ("", "has no such annotation")])
 def test_a_pod_whose_annotation_says_nothing_stays_at_the_gate_and_hears_why(share: str, said: str) -> None:
     """Its neighbours go on."""
     shares = on_demand_shares([gated("a", share), gated("b", "1")])
