@@ -200,7 +200,9 @@ def test_kubelet_settings_without_a_class_to_have_them_are_said_to_be_lost(run: 
         "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: "
         "{nodeClassRef: {name: c}, kubelet: {maxPods: 30}, requirements: []}}}\n"
     )
-    said = "# NodePool a: kubelet setting maxPods is dropped: in v1 it is its EC2NodeClass's, and c is no older object"
+    said = (
+        "# NodePool a: kubelet settings are dropped (maxPods): v1 has them on the EC2NodeClass, and no older c is here"
+    )
     assert said in run("convert", write("old.yaml", text)).out
 
 

@@ -19,7 +19,11 @@ WARNINGS = {
     "events": ["ignored 1 object of kind Event: not used in a plan"],
     "karpenter/nodepool-v1": ["NodePool general: EC2NodeClass default does not exist"],
     "karpenter/nodepool-v1-gpu": ["NodePool gpu: EC2NodeClass gpu does not exist"],
-    "karpenter/nodepool-v1beta1": ["NodePool general: EC2NodeClass default does not exist"],
+    "karpenter/nodepool-v1beta1": [
+        "NodePool general: kubelet settings are dropped (kubeReserved, maxPods): v1 has them on the EC2NodeClass, and "
+        "no older default is here",
+        "NodePool general: EC2NodeClass default does not exist",
+    ],
     "karpenter/nodepool-v1-types-by-labels-of-nobody": [
         *(
             f"{_TYPES}kubernetes.amazonaws.com/{label} chooses nothing, nodes are only labelled with it; is it "

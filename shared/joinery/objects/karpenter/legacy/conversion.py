@@ -163,8 +163,8 @@ def _placed(
     notes = list(made.notes)
     if made.kubelet and shared is None:
         fields = ", ".join(sorted(made.kubelet))
-        where = f"in v1 it is its EC2NodeClass's, and {made.class_name} is no older object here"
-        notes.append(f"kubelet setting {fields} is dropped: {where}")
+        where = f"v1 has them on the EC2NodeClass, and no older {made.class_name} is here"
+        notes.append(f"kubelet settings are dropped ({fields}): {where}")
     if made.kubelet and shared is not None:
         alike = all(other.kubelet == made.kubelet for _, other in pools if other.class_name == made.class_name)
         name = made.class_name if alike else _free_name(f"{made.class_name}-{made.name}", classes)
