@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.launches import launches_of
 from joinery.decisions.scheduling.optimise.bound import WEAK, Bounds, bounds
 from joinery.decisions.scheduling.optimise.dealing import dealt_for_less
-from joinery.decisions.scheduling.optimise.improve import cheaper, size_factors
+from joinery.decisions.scheduling.optimise.improve import cheaper
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Relaxed, Unplaced
 from joinery.decisions.scheduling.pool_shares import SharesKept, keep_shares, on_demand_alone
 from joinery.decisions.scheduling.problem import Problem
@@ -87,10 +87,9 @@ class PackingAttempt:
         """
         is_narrower = self.strategy.closed or self.strategy.on_demand
         pools = Workspace(self.problem).pools if is_narrower else self.work.pools
-        bought = self.packer.bought
         # What sizes are wanted is known of the types that the strategy buys; of others it is not worth another proof.
-        factors = {} if is_narrower else size_factors(self.work, bought, ())
-        return bounds(self.work, bought, pools, self.packing.hourly, self.effort, factors)
+        keeps_sizes = not is_narrower
+        return bounds(self.work, self.packer.bought, pools, self.packing.hourly, self.effort, keeps_sizes=keeps_sizes)
 
     @property
     def is_cheapest(self) -> bool:

@@ -9,9 +9,7 @@ NodePools ask for that the proof leaves out.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
-from joinery.decisions.optimizer.arrays import Floats
 from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
 from joinery.decisions.optimizer.bounds.market_bound import market_bound_of_parts
@@ -21,6 +19,7 @@ from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import Preferences
 from joinery.decisions.scheduling.optimise.domain_rows import KEYS
+from joinery.decisions.scheduling.optimise.improve import size_factors
 from joinery.decisions.scheduling.optimise.proof_demands import (
     ProofDemand,
     hard_demands,
@@ -77,19 +76,20 @@ class _Bound:
     cut_short: str = ""
 
 
-def bounds(
+def bounds(  # noqa: PLR0913
     work: Workspace,
     nodes: Sequence[NewNode],
     pools: Sequence[Pool],
     price: float,
     effort: Effort,
-    size_factors: Mapping[str, Floats] = MappingProxyType({}),
+    *,
+    keeps_sizes: bool = False,
 ) -> Bounds:
     """Of a packing's new nodes, which cost ``price`` ($/h) together; zero where all of them are reserved, and so paid
     for.
 
     ``pools``: with all that they sell, also what the packing kept out of. ``effort``: whether there is time for proofs.
-    ``size_factors``: by pool, what the price of each type counts as, as a multiple; none where it counts as it is.
+    ``keeps_sizes``: whether what is wanted of nodes' sizes is kept too; only where the packing had these pools.
     """
     if all(node.reservation for node in nodes):
         return Bounds()
@@ -98,62 +98,69 @@ def bounds(
         return Bounds(weaknesses=(_NO_TIME,))
     hard = keeping = 0.0
     kept: dict[Kept, float] = {}
-    readings = _readings(work, nodes, pools, size_factors)
-    for rule, reading in readings:
-        # Of many classes a proof takes seconds. What is kept is most of the difference, so the last bound gets them.
-        bound = _proven(work, reading, nodes, price, effort, is_brief=reading is not readings[-1][1])
-        if rule is None:
+    for reading in _readings(work, nodes, pools, demands, keeps_sizes=keeps_sizes):
+        bound = _proven(work, reading, nodes, price, effort)
+        if reading.rule is None:
             hard = keeping = bound.cost
         else:
-            kept[rule] = max(bound.cost - keeping, 0.0)
-            keeping += kept[rule]
+            kept[reading.rule] = max(bound.cost - keeping, 0.0)
+            keeping += kept[reading.rule]
         if keeping >= price * (1 - _ROUNDING):
             break
     weak = _weaknesses(reading.demands, nodes, bound) if price > keeping * (1 + WEAK) else ()
     return Bounds(hard=hard, keeping=keeping, kept=kept, weaknesses=weak)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Reading:
-    """What a bound takes for rules. ``preferences``: what makes prices count as other than they are. ``given``: $/h, by
-    how much more than their prices the plan's nodes count.
+    """What a bound takes for rules. ``rule``: what it keeps that the one before it does not; None for hard rules alone.
+    ``is_brief``: whether others keep more. ``preferences``: what makes prices count as other than they are. ``given``:
+    $/h, by how much more than their prices the plan's nodes count.
 
     Nodes that count as no more than that above their prices cost at least the least that any count as, less that.
     """
 
+    rule: Kept | None
     demands: Sequence[ProofDemand]
     pools: Sequence[Pool]
+    is_brief: bool = False
     preferences: Preferences | None = None
     given: float = 0.0
 
 
 def _readings(
-    work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], size_factors: Mapping[str, Floats]
-) -> Sequence[tuple[Kept | None, _Reading]]:
-    """Hard rules alone first; then with one thing after another that the plan keeps, and which that is."""
+    work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], hard: Sequence[ProofDemand], *, keeps_sizes: bool
+) -> Iterator[_Reading]:
+    """Hard rules alone first; then with one thing after another that the plan keeps."""
     # What users want of a node's size is no rule.
     whole = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
-    hard, with_weights = hard_demands(work, nodes), hard_demands(work, nodes, keeps_weights=True)
-    readings: list[tuple[Kept | None, _Reading]] = [(None, _Reading(hard, whole))]
     rules = kept_by(nodes, pools)
+    yield _Reading(rule=None, demands=hard, pools=whole, is_brief=bool(rules))
     for rule in rules:
-        readings.append((rule, _Reading(kept_demands(nodes) if rule is rules[-1] else with_weights, whole)))
-    if _are_sizes_read(work, nodes, hard) and any((of_pool > 1).any() for of_pool in size_factors.values()):
-        preferences = Preferences(size_factors=[size_factors[pool.name] for pool in pools], spot_types=0)
+        is_last = rule is rules[-1]
+        demands = kept_demands(nodes) if is_last else hard_demands(work, nodes, keeps_weights=True)
+        yield _Reading(rule=rule, demands=demands, pools=whole, is_brief=not is_last)
+    # In larger plans sizes are a small part of the gap. Prices of reservations count as something of their own.
+    is_small_plan = sum(len(node.pods) for node in nodes) <= _FEW_PODS
+    if keeps_sizes and is_small_plan and not work.reservations:
+        yield from _with_sizes(work, nodes, pools)
+
+
+def _with_sizes(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool]) -> Iterator[_Reading]:
+    """With all that the plan keeps, and what is wanted of nodes' sizes; none where each size counts as its price."""
+    of_pools = size_factors(work, nodes, ())
+    if any((of_pool > 1).any() for of_pool in of_pools.values()):
         given = sum(
-            float(node.least_prices[node.cheapest()] * (size_factors[node.pool.name][node.cheapest()] - 1.0))
+            float(node.least_prices[node.cheapest()] * (of_pools[node.pool.name][node.cheapest()] - 1.0))
             for node in nodes
         )
-        readings.append((Kept.SIZES, _Reading(kept_demands(nodes), pools, preferences, given)))
-    return readings
-
-
-def _are_sizes_read(work: Workspace, nodes: Sequence[NewNode], demands: Sequence[ProofDemand]) -> bool:
-    """Whether the plan is so small that this may prove it; in a larger one sizes are a small part of the gap. Not where
-    there are reservations, whose prices count as something of their own.
-    """
-    number = sum(len(node.pods) for node in nodes)
-    return number <= _FEW_PODS and len(demands) <= _MANY_CLASSES and not work.reservations
+        yield _Reading(
+            rule=Kept.SIZES,
+            demands=kept_demands(nodes),
+            pools=pools,
+            preferences=Preferences(size_factors=[of_pools[pool.name] for pool in pools], spot_types=0),
+            given=given,
+        )
 
 
 def _weaknesses(demands: Sequence[ProofDemand], nodes: Sequence[NewNode], bound: _Bound) -> tuple[str, ...]:
@@ -163,11 +170,11 @@ def _weaknesses(demands: Sequence[ProofDemand], nodes: Sequence[NewNode], bound:
     return weaknesses(demands, nodes, is_tight=bound.is_tight)
 
 
-def _proven(
-    work: Workspace, reading: _Reading, nodes: Sequence[NewNode], price: float, effort: Effort, *, is_brief: bool
-) -> _Bound:
-    """The best bound for its time, or of many classes, where ``is_brief``, the one that takes a moment; no more than
-    ``price``, because nodes that cost so much are known.
+def _proven(work: Workspace, reading: _Reading, nodes: Sequence[NewNode], price: float, effort: Effort) -> _Bound:
+    """The best bound for its time; no more than ``price``, because nodes that cost so much are known.
+
+    Of many classes a proof takes seconds. What is kept is most of the difference, so the reading that keeps most gets
+    them, and the others the bound that takes a moment.
     """
     demands = with_gathered(work, reading.demands)
     instances = ProofInstances(work, demands, nodes, reading.pools, reading.preferences)
@@ -181,7 +188,7 @@ def _proven(
             if result.bound <= cutoff * (1 + _ROUNDING):
                 return _Bound(min(result.bound - reading.given, price), result.is_tight)
     plain = instances.plain()
-    if is_brief and len(demands) > _MANY_CLASSES:
+    if reading.is_brief and len(demands) > _MANY_CLASSES:
         return _Bound(market_bound_of_parts(plain) - reading.given, cut_short=_TOO_MUCH)
     bound = _of_any_size(plain, effort)
     return replace(bound, cost=bound.cost - reading.given)
