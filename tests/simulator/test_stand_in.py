@@ -193,11 +193,11 @@ def test_an_instance_may_end_at_launch_and_a_spot_instance_after_two_minutes_not
     world.cloud.dooms = lambda _: None
     (alive,) = launch(world, "b").instances
     world.clock.advance(timedelta(seconds=5))
-    states = {each.instance_id: each for each in world.cloud.look_up([dead.instance_id, alive.instance_id])}
+    states = {instance.instance_id: instance for instance in world.cloud.look_up([dead.instance_id, alive.instance_id])}
     assert (states[dead.instance_id].serves, states[dead.instance_id].reason_code) == (False, "Client.InternalError")
     assert world.cloud.interrupt(alive.instance_id) == world.clock.now() + timedelta(minutes=2)
     world.clock.advance(timedelta(minutes=2, seconds=1))
-    assert not any(each.serves for each in world.cloud.look_up([alive.instance_id]))
+    assert not any(instance.serves for instance in world.cloud.look_up([alive.instance_id]))
 
 
 def test_a_fleet_has_one_answer_for_each_token_with_an_error_for_each_pool_that_is_out() -> None:
@@ -228,8 +228,8 @@ def test_a_fleet_has_one_answer_for_each_token_with_an_error_for_each_pool_that_
 
         account.is_vague = True
         first, again = fleet("m5.large", "m5.xlarge"), fleet("m5.large", "m5.xlarge")
-        assert [each["ErrorCode"] for each in first["Errors"]] == ["InsufficientInstanceCapacity"]
-        assert [[*each] for each in first["Instances"]] == [["InstanceIds"]]
+        assert [error["ErrorCode"] for error in first["Errors"]] == ["InsufficientInstanceCapacity"]
+        assert [[*launched] for launched in first["Instances"]] == [["InstanceIds"]]
         assert again["Instances"] == first["Instances"]
         with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
             fleet("m5.xlarge")

@@ -136,10 +136,10 @@ def _scarcest(prices: Floats, shares: Floats, most: Ints) -> tuple[float, Floats
     first, second = resources[0], resources[min(1, len(resources) - 1)]
     taken = np.concatenate([resources, _BLENDS * first + (1 - _BLENDS) * second])
     order = np.argsort(-prices / np.maximum(taken, 1e-12), axis=1, kind="stable")
-    each, copies = np.take_along_axis(taken, order, axis=1), most[order]
-    of_all = each * copies
+    of_a_copy, copies = np.take_along_axis(taken, order, axis=1), most[order]
+    of_all = of_a_copy * copies
     left = 1.0 - (np.cumsum(of_all, axis=1) - of_all)
-    worth = (np.clip(left / np.maximum(each, 1e-12), 0, copies) * prices[order]).sum(axis=1)
+    worth = (np.clip(left / np.maximum(of_a_copy, 1e-12), 0, copies) * prices[order]).sum(axis=1)
     best = int(np.argmin(worth))
     return float(worth[best]), taken[best], order[best]
 
@@ -190,8 +190,8 @@ class _Search:
         root = max(self.above, self._at_most(0, 1.0))
         self._branch(0, room, 1.0, 0.0, [0] * len(self.prices))
         self.is_done = self._steps <= _STEPS
-        known = root if self._steps > _STEPS else max(self.above, self._left_out)
-        return known * (1 + _ROUNDING)
+        bound = max(self.above, self._left_out) if self.is_done else root
+        return bound * (1 + _ROUNDING)
 
     def _at_most(self, item: int, blend: float) -> float:
         """What copies from this item on are worth at most in so much of the blend: fractions of the densest."""
@@ -224,7 +224,7 @@ class _Search:
             if most <= self.above * (1 + _ENOUGH):
                 self._left_out = max(self._left_out, most)
                 return
-            sizes, each, price = self.sizes[item], self.taken[item], self.prices[item]
+            sizes, taken, price = self.sizes[item], self.taken[item], self.prices[item]
             fitting = self._let_in(item, counts)
             for have, size in zip(room, sizes, strict=True):
                 if size and have // size < fitting:
@@ -232,6 +232,6 @@ class _Search:
             for count in range(fitting, 0, -1):
                 counts[item] = count
                 left = [have - count * size for have, size in zip(room, sizes, strict=True)]
-                self._branch(item + 1, left, max(blend - count * each, 0.0), value + count * price, counts)
+                self._branch(item + 1, left, max(blend - count * taken, 0.0), value + count * price, counts)
             counts[item] = 0
             item += 1
