@@ -887,6 +887,14 @@ def test_values_are_alike_if_they_are_written_alike(one: Document, other: Docume
     assert _plan(_claim("a", _exactly(count=2), constraints=(unlike,)), _pod("a", "a"), types=(kind,)).launches
 
 
+def test_devices_whose_versions_differ_in_their_builds_alone_are_not_alike() -> None:
+    """What one of them is not given for, another one may be."""
+    versions = ("1.0.0+a", "1.0.0+a", "1.0.0+b")
+    kind = _type(_slice(*({"name": f"d{n}", "attributes": {"root": {"version": of}}} for n, of in enumerate(versions))))
+    unlike = {"distinctAttribute": f"{GPU}/root"}
+    assert _plan(_claim("a", _exactly(count=2), constraints=(unlike,)), _pod("a", "a"), types=(kind,)).launches
+
+
 _ALL: Document = {"deviceClassName": "gpu", "allocationMode": "All"}
 _BROKEN: Document = {"taints": [{"key": "broken", "effect": "NoSchedule"}]}
 

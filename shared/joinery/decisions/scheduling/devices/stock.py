@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -97,7 +98,7 @@ class Device:
     def kind(self) -> str:
         """Equal for devices that no claim tells apart."""
         said = {name: (one.value, one.policy) for name, one in self.capacity.items()}
-        return repr((self.key.driver, self.key.pool, self.attributes, said, self.consumes, self.taints))
+        return repr((self.key.driver, self.key.pool, self.texts, said, self.consumes, self.taints))
 
     def amounts_for(self, wanted: Wanted) -> Mapping[str, Decimal] | None:
         """What a request takes of the capacities, where several claims may have the device; None where it asks for an
@@ -338,14 +339,13 @@ def _read(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
     for said in device.capacity.values():
         for amount in said.request_policy.amounts if said.request_policy else ():
             quantity.parse(amount)
+    attributes = {
+        qualified(one.driver, name): next(iter(said.items())) for name, said in device.attributes.items() if said
+    }
     return Device(
         key=DeviceKey(one.driver, one.pool.name, device.name),
-        attributes=dict(_attributes(one.driver, device)),
-        texts={
-            qualified(one.driver, name): (kind, str(value))
-            for name, said in device.attributes.items()
-            for kind, value in list(said.items())[:1]
-        },
+        attributes=dict(_values(attributes)),
+        texts={name: (kind, str(value)) for name, (kind, value) in attributes.items()},
         capacity={
             name: Capacity(quantity.parse(said.value), said.request_policy) for name, said in device.capacity.items()
         },
@@ -360,17 +360,14 @@ def _read(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
     )
 
 
-def _attributes(driver: str, device: DeviceSpec) -> Iterator[tuple[str, Any]]:
-    for name, said in device.attributes.items():
-        (kind, value), *_ = said.items() or [("", None)]
-        full = qualified(driver, name)
+def _values(attributes: Mapping[str, tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """As expressions know them. ``attributes``: by name with its domain, the kind of a value and what is said of it."""
+    for name, (kind, value) in attributes.items():
         if kind == "version":
-            try:
-                yield full, Version.of(str(value))
-            except ExpressionError:
-                continue  # the API server lets none in
+            with suppress(ExpressionError):  # the API server lets no other in
+                yield name, Version.of(str(value))
         elif kind:
-            yield full, OnNode(full) if kind == "onNode" else value
+            yield name, OnNode(name) if kind == "onNode" else value
 
 
 def _is_tolerated(taint: DeviceTaint, wanted: Wanted) -> bool:
