@@ -5,7 +5,7 @@ A pod keeps what it was given, also where another choice would have left more fo
 next pod either.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -81,12 +81,19 @@ def drivers_of(stock: Stock, history: History) -> tuple[str, ...]:
     return tuple(sorted({stock.devices[index].key.driver for index in {*taken.used, *shared} - before.used}))
 
 
-def beside_daemons(stock: Stock, daemons: Iterable[Needs]) -> Stock:
-    """The stock as these pods of DaemonSets leave it. One that finds no devices there waits, and takes none."""
-    taken = stock.taken
-    for needs in daemons if stock.devices else ():
-        taken = allocate(stock, taken, needs) or taken
-    return stock if taken is stock.taken else replace(stock, taken=taken)
+def beside_daemons(stock: Stock, daemons: tuple[Needs, ...]) -> Stock:
+    """The stock as these pods of DaemonSets leave it. One that finds no devices there waits, and takes none.
+
+    Remembered: nodes and types that are alike share one stock.
+    """
+    if not stock.devices or not daemons:
+        return stock
+    if daemons not in stock.beside:
+        taken = stock.taken
+        for needs in daemons:
+            taken = allocate(stock, taken, needs) or taken
+        stock.beside[daemons] = stock if taken is stock.taken else replace(stock, taken=taken)
+    return stock.beside[daemons]
 
 
 def taken_by(stock: Stock, devices: Mapping[DeviceKey, Mapping[str, Decimal]]) -> Taken:

@@ -181,6 +181,7 @@ class Stock:
     taken        what claims have of it already
     effort       what it shares with other nodes; None for a stock that stands for itself
     after        what is taken after each history that was asked for; None where there was too little
+    beside       what pods of DaemonSets leave of it, by what they need, as far as it was asked for
     """
 
     devices: tuple[Device, ...] = ()
@@ -189,6 +190,7 @@ class Stock:
     taken: Taken = Taken()
     effort: Effort | None = None
     after: dict[History, Taken | None] = field(default_factory=dict, init=False)
+    beside: "dict[tuple[Needs, ...], Stock]" = field(default_factory=dict, init=False)
     _selected: dict[Wanted, tuple[int, ...]] = field(default_factory=dict, init=False)
 
     def selected(self, wanted: Wanted) -> tuple[int, ...]:

@@ -21,7 +21,6 @@ from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.devices.allocation import beside_daemons, taken_after
 from joinery.decisions.scheduling.devices.allocation import room as device_room
-from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
 from joinery.decisions.scheduling.devices.stock import History, Stock, Taken
 from joinery.decisions.scheduling.firstfit.demand import Demand
@@ -136,7 +135,6 @@ class NodeRoom:
     most: Mapping[str, int]
     stock_of: Callable[[NodeView], Stock] = lambda view: NO_DEVICES
     _daemons: dict[int, tuple[NodeView, Sequence[Daemon]]] = field(default_factory=dict)
-    _beside: dict[tuple[Stock, tuple[Needs, ...]], Stock] = field(default_factory=dict)
 
     def existing(self, views: Sequence[NodeView]) -> list[ExistingNode]:
         """The nodes as targets, with what is left of each."""
@@ -155,12 +153,9 @@ class NodeRoom:
     def _stock(self, view: NodeView) -> Stock:
         """What DaemonSets' pods that will still come leave of its devices."""
         stock = self.stock_of(view)
-        missing = tuple(daemon.devices for daemon in self._missing(view) if daemon.devices) if stock.devices else ()
-        if not missing:
+        if not stock.devices:
             return stock
-        if (stock, missing) not in self._beside:
-            self._beside[stock, missing] = beside_daemons(stock, missing)
-        return self._beside[stock, missing]
+        return beside_daemons(stock, tuple(daemon.devices for daemon in self._missing(view) if daemon.devices))
 
     def free(self, views: Sequence[NodeView]) -> Amounts:
         """int64[nodes, resources]: what is left of the nodes, however many pods they may hold."""

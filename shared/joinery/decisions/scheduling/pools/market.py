@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from joinery.decisions.scheduling.constraints.requirements import ValueSet, one_of
 from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, attachment, driver_of
-from joinery.decisions.scheduling.devices.allocation import beside_daemons
-from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.decisions.scheduling.devices.stock import Stock, stock_of
 from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,
@@ -161,7 +159,6 @@ class Market:
     _masks: dict[tuple[str, ValueSet], Mask] = field(default_factory=dict)
     _rows: dict[str, tuple[Mapping[str, Sequence[int]], Mask]] = field(default_factory=dict)
     _least_prices: dict[bytes, Prices] = field(default_factory=dict)
-    _beside: dict[tuple[Stock, tuple[Needs, ...]], Stock] = field(default_factory=dict)
 
     def type_mask(self, key: str, allowed: ValueSet) -> Mask:
         """bool[types]: whose label has, or may have, an allowed value. For labels that instance types decide."""
@@ -212,15 +209,6 @@ class Market:
         slices = {id(kind.slices): kind.slices for kind in self.types}
         stocks = {key: stock_of(one) for key, one in slices.items()}
         return tuple(stocks[id(kind.slices)] for kind in self.types)
-
-    def stock_beside(self, row: int, daemons: tuple[Needs, ...]) -> Stock:
-        """The devices that these pods of DaemonSets leave of a node of the type; one object for types and pools that
-        are alike in this.
-        """
-        stock = self.stocks[row]
-        if (stock, daemons) not in self._beside:
-            self._beside[stock, daemons] = beside_daemons(stock, daemons)
-        return self._beside[stock, daemons]
 
     @cached_property
     def parts_of_gpus(self) -> Mask:

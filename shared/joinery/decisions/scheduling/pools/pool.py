@@ -8,7 +8,7 @@ import numpy as np
 
 from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENTS, Requirements
 from joinery.decisions.scheduling.constraints.resources import names_types
-from joinery.decisions.scheduling.devices.allocation import room
+from joinery.decisions.scheduling.devices.allocation import beside_daemons, room
 from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.decisions.scheduling.devices.stock import History, Stock
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Market, Mask, Prices
@@ -150,8 +150,10 @@ class Pool:
         claiming = [one for one in self.residents if one.devices]
         if not claiming:
             return self.market.stocks
-        beside = (tuple(one.devices for one in claiming if one.types[row]) for row in range(len(self.types)))
-        return tuple(self.market.stock_beside(row, daemons) for row, daemons in enumerate(beside))
+        return tuple(
+            beside_daemons(stock, tuple(one.devices for one in claiming if one.types[row]))
+            for row, stock in enumerate(self.market.stocks)
+        )
 
     def device_room(self, rows: Sequence[int], history: History, needs: Needs, most: int) -> Amounts:
         """int64[rows]: for how many more pods nodes of each type have devices, ``most`` at the most."""
