@@ -23,6 +23,7 @@ from joinery.decisions.scheduling.devices.needs import (
 from joinery.decisions.scheduling.devices.stock import (
     NOTHING,
     SHARES,
+    CounterKey,
     DeviceKey,
     Published,
     Stock,
@@ -246,8 +247,10 @@ class Claims:
     def _serve_elsewhere(self, read: _Read) -> None:
         """Give claims devices that several nodes can use: all of them at one place, or as many as there can be."""
         waiting = [claim for claim in read.open if claim.where is None]
+        # What the devices of other places take of counters is taken at each of them.
+        counters = taken_by(self.published.shared, self.allocated).counters
         ways = [
-            (where, stock, *self._served(stock, waiting))
+            (where, stock, *self._served(stock, counters, waiting))
             for where, stock in self._places.values()
             if all(self._suits(read.pod, one) for one in (where, *read.where) if one is not None)
             and (where is not None or not any(map(self._wants_all_of_places, waiting)))
@@ -264,12 +267,12 @@ class Claims:
             if claim.key:
                 self._placed[claim.key] = claim.where
 
-    def _served(self, stock: Stock, claims: Sequence[_Open]) -> tuple[Taken, list[_Open]]:
+    def _served(
+        self, stock: Stock, counters: Mapping[CounterKey, Decimal], claims: Sequence[_Open]
+    ) -> tuple[Taken, list[_Open]]:
         """Those of the claims that get devices of the stock, and what is taken of it then: all of them, or one after
-        another those that can.
+        another those that can. ``counters``: what is taken of these.
         """
-        # What the devices of other places take of counters is taken here, too.
-        counters = taken_by(self.published.shared, self.allocated).counters
         taken, served = replace(taken_by(stock, self.allocated), counters=counters), list[_Open]()
         asking = [claim for claim in claims if claim.needs.requests]
         together = allocate(stock, taken, tuple(claim.needs for claim in asking))
