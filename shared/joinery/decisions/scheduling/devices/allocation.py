@@ -27,20 +27,14 @@ def allocate(stock: Stock, taken: Taken, needs: Needs) -> Taken | None:
     A claim that has its devices there already needs no more.
     """
     wanted = tuple(claim for claim in needs if claim.shared not in taken.claims)
-    if stock.incomplete and any(map(_asks_for_all, wanted)):
+    if stock.incomplete and any(claim.wanting_all for claim in wanted):
+        # How many all are is not known. So kube-scheduler does not try the claim's other alternatives either.
         return None
     search = _Search(stock, taken, wanted)
     if search.claim(0):
         return search.result()
     search.note_failure()
     return None
-
-
-def _asks_for_all(claim: ClaimNeeds) -> bool:
-    """Whether it would take all devices: how many these are is not known while a pool is not whole. So kube-scheduler
-    does not try the claim's other alternatives either.
-    """
-    return any(way.count == ALL for request in claim.requests for way in request)
 
 
 def room(stock: Stock, history: History, needs: Needs, most: int) -> int:
@@ -115,8 +109,8 @@ class _Search:
         self._stock, self._claims, self._before = stock, claims, taken
         self._used, self._consumed, self._counters = set(taken.used), dict(taken.consumed), dict(taken.counters)
         self._given: list[tuple[int, Wanted, int]] = []
-        failed = stock.effort.tries if stock.effort else 0
         self._is_over = False
+        failed = stock.effort.tries if stock.effort else 0
         self._most = self._left = _MOST_TRIES if failed < _MOST_FAILED_TRIES else _FEWEST_TRIES
 
     def note_failure(self) -> None:

@@ -12,14 +12,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from joinery.decisions.scheduling.devices.allocation import allocate, taken_by
-from joinery.decisions.scheduling.devices.needs import (
-    ALL,
-    ClaimNeeds,
-    Needs,
-    UnusableClaimError,
-    are_searchable,
-    needs_of,
-)
+from joinery.decisions.scheduling.devices.needs import ClaimNeeds, Needs, UnusableClaimError, are_searchable, needs_of
 from joinery.decisions.scheduling.devices.stock import (
     NOTHING,
     SHARES,
@@ -95,7 +88,7 @@ class Claims:
         claiming: Sequence[Pod],
         moving: frozenset[str],
         suits: Callable[[Pod, NodeSelector], bool],
-        stocks_sold: Callable[[], Iterable[Stock]] = tuple,
+        stocks_sold: Callable[[], Iterable[Stock]],
     ) -> None:
         self._suits, self._moving, self._stocks_sold = suits, moving, stocks_sold
         self._claims = {claim.key: claim for claim in snapshot.resource_claims}
@@ -227,17 +220,17 @@ class Claims:
 
     def _wants_all_of_both(self, claim: _Open) -> bool:
         """Whether what it asks for all of are devices of nodes and of several nodes, which are given apart here."""
-        wanted = [way for request in claim.needs.requests for way in request if way.count == ALL]
         return any(
             self.published.shared.selected(way) and any(stock.selected(way) for stock in self._own_stocks)
-            for way in wanted
+            for way in claim.needs.wanting_all
         )
 
     def _wants_all_of_places(self, claim: _Open) -> bool:
         """Whether what it asks for all of differs from place to place."""
         shared = self.published.shared
-        wanted = (way for request in claim.needs.requests for way in request if way.count == ALL)
-        return any(shared.devices[index].where is not None for way in wanted for index in shared.selected(way))
+        return any(
+            shared.devices[index].where is not None for way in claim.needs.wanting_all for index in shared.selected(way)
+        )
 
     @cached_property
     def _own_stocks(self) -> Sequence[Stock]:

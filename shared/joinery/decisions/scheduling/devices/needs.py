@@ -1,6 +1,6 @@
 """What a pod's claims ask of a node's devices, in a form that is equal for pods that ask for the same."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -84,6 +84,11 @@ class ClaimNeeds:
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def wanting_all(self) -> Sequence[Wanted]:
+        """The alternatives that ask for all devices that there are."""
+        return [way for request in self.requests for way in request if way.count == ALL]
 
 
 #: What a pod's claims ask for together, in their order.
