@@ -116,25 +116,23 @@ def _number(given: str | int | float) -> Decimal | None:
 def nothing_reads(annotations: Iterable[str], kind: str) -> Iterator[str]:
     """Of each of our annotations that no object of that kind has, that nothing reads it there."""
     # A prefix may be in capitals, too, and is another one then.
-    names = {key.removeprefix(_DOMAIN) for key in annotations if key[: len(_DOMAIN)].lower() == _DOMAIN}
+    ours = {key for key in annotations if key[: len(_DOMAIN)].lower() == _DOMAIN}
     # Most objects have none, and there may be a hundred thousand.
-    unread = sorted(names and names - _names(own_keys.OF_JOINERY, kind) - _names(own_keys.FOR_PEOPLE, kind))
+    unread = sorted(ours and ours - _keys(own_keys.OF_JOINERY, kind) - _keys(own_keys.FOR_PEOPLE, kind))
     if not unread:
         return
-    known = _names(own_keys.FOR_PEOPLE, kind) or _names(own_keys.FOR_PEOPLE, *_PLACES)
-    for name in unread:
-        hint, bare = "", name.rpartition("/")[2]
-        if places := [place for of_kind, place in _PLACES.items() if name in _names(own_keys.FOR_PEOPLE, of_kind)]:
+    proposed = _keys(own_keys.FOR_PEOPLE, kind) or _keys(own_keys.FOR_PEOPLE, *_PLACES)
+    names = [key.removeprefix(_DOMAIN) for key in proposed]
+    for key in unread:
+        hint = ""
+        if places := [place for of_kind, place in _PLACES.items() if key in _keys(own_keys.FOR_PEOPLE, of_kind)]:
             hint = f": it belongs to {' or to '.join(places)}"
-        elif meant := bare if bare in known else meant_by(bare, known):
+        elif meant := meant_by(key[len(_DOMAIN) :], names):
             hint = f"; is it {_DOMAIN}{meant}?"
-        elif len(known) <= _FEW:
-            hint = (
-                f"; there {'is' if len(known) == 1 else 'are'} {' and '.join(_DOMAIN + one for one in sorted(known))}"
-            )
-        key = name if bare != name else f"{_DOMAIN}{name}"
+        elif len(proposed) <= _FEW:
+            hint = f"; there {'is' if len(proposed) == 1 else 'are'} {' and '.join(sorted(proposed))}"
         yield f"metadata.annotations: nothing reads {key} of a {kind}{hint}"
 
 
-def _names(keys: Mapping[str, own_keys.OwnKey], *kinds: str) -> frozenset[str]:
-    return frozenset(key.removeprefix(_DOMAIN) for key, own in keys.items() if {*kinds} & {*own.about})
+def _keys(keys: Mapping[str, own_keys.OwnKey], *kinds: str) -> frozenset[str]:
+    return frozenset(key for key, own in keys.items() if {*kinds} & {*own.about})
