@@ -33,9 +33,9 @@ from joinery_cli.output.console import (
 )
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import cheapest
-from joinery_cli.view.figures import amount, count, money, monthly, natural, resource_heading
+from joinery_cli.view.figures import NOTED_COST, amount, count, money, monthly, natural, resource_heading
 from joinery_cli.view.nearness import nearness
-from joinery_cli.view.plan_view import NOTED_COST, Existing, Group, PlanView, Refused
+from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused
 
 #: So many resources have a column of the table.
 _COLUMNS = 3

@@ -19,6 +19,8 @@ MOST_GAP = 10.0
 NEGLIGIBLE = 0.0005
 #: What sums of prices may differ by and be one price.
 ONE_PRICE = 1e-6
+#: $/h: sums that differ by less are one sum to a person.
+NOTED_COST = 0.01
 _UNITS = {"memory": "GiB", "ephemeral-storage": "GiB", "nvidia.com/gpu": "GPU", "cpu": "cpu"}
 
 

@@ -15,7 +15,7 @@ from joinery.objects.kubernetes.quantity import total
 from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
-from joinery_cli.view.figures import in_order
+from joinery_cli.view.figures import NOTED_COST, in_order
 from joinery_cli.view.workloads import DrawnWorkload, Filled
 
 if TYPE_CHECKING:
@@ -81,10 +81,6 @@ class Existing:
     @property
     def name(self) -> str:
         return self.placement.node or self.placement.node_claim
-
-
-#: $/h: sums that differ by less are one sum to a person.
-NOTED_COST = 0.01
 
 
 @dataclass(frozen=True, slots=True)

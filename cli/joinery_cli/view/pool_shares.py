@@ -7,10 +7,7 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.pool_shares import planned_shares
 from joinery.objects.snapshot.pool_shares import PoolShare
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery_cli.view.figures import money
-
-#: $/h: less is not said.
-_NOTED = 0.01
+from joinery_cli.view.figures import NOTED_COST, money
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class ShareFigures:
         """How far each holds, and what they cost."""
         for name, share in sorted(self.pools.items()):
             yield f"NodePool {name}: {share}"
-        if self.hourly >= _NOTED:
+        if self.hourly >= NOTED_COST:
             yield f"Shares on demand are about {money(self.hourly)}/h of it, which the bound leaves out"
 
     def document(self) -> Mapping[str, object]:
