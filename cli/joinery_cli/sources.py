@@ -19,7 +19,6 @@ from joinery_cli.regions import cluster_region, cluster_zones, is_region, zone_i
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
-    from joinery.gateways.kubernetes.transport import Transport
     from joinery.gateways.memory.s3 import S3Store
     from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
     from joinery.objects.default_spread import DefaultSpreads
@@ -167,7 +166,6 @@ def live_snapshot(now: datetime, spreads: "DefaultSpreads" = ()) -> "Snapshot":
         except JoineryError:
             # Whoever tries again does so with a connection, and an idea of the cluster, of its own.
             _cluster.cache_clear()
-            _transport.cache_clear()
             raise
 
 
@@ -191,21 +189,15 @@ def live_templates(spreads: "DefaultSpreads", names: Sequence[str]) -> "Mapping[
 def _cluster(spreads: "DefaultSpreads") -> "KubernetesCluster":
     from joinery.gateways.ec2.offline import NODE_CLASS
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
+    from joinery.gateways.kubernetes.auth import from_kubeconfig
     from joinery.gateways.kubernetes.legacy import LegacyApis
+    from joinery.gateways.kubernetes.transport import Transport
 
-    transport = _transport()
+    transport = Transport(from_kubeconfig())
     legacy = LegacyApis(transport, NODE_CLASS, needs_v1=False)
     return KubernetesCluster(
         transport, now=lambda: moment(None), node_class=NODE_CLASS, legacy=legacy, default_spreads=spreads
     )
-
-
-@lru_cache(maxsize=1)
-def _transport() -> "Transport":
-    from joinery.gateways.kubernetes.auth import from_kubeconfig
-    from joinery.gateways.kubernetes.transport import Transport
-
-    return Transport(from_kubeconfig())
 
 
 def live_catalog(region: str = "") -> "Catalog":
