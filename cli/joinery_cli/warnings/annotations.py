@@ -22,12 +22,6 @@ from joinery_cli.reading.names import nothing_reads
 from joinery_cli.view.workloads import subject_of
 
 _CHOICES = ("true", "false")
-#: How the values of other annotations of pods are read.
-_READ: Mapping[str, Callable[[str], object]] = {
-    labels.DISRUPTION_PRICE: dollars_of,
-    labels.EVICTION_RATE: eviction_rate_of,
-    labels.ON_DEMAND_SHARE: on_demand_share_of,
-}
 
 
 def _pause_of_buffers(text: str) -> None:
@@ -36,10 +30,17 @@ def _pause_of_buffers(text: str) -> None:
         raise ValueError(f"{text!r}: all belongs to a NodePool; without it the namespace's buffers are meant")
 
 
-#: How those of Namespaces are read. A NodePool with a wrong one is not valid, and says so itself.
-_OF_NAMESPACES: Mapping[str, Callable[[str], object]] = {
-    labels.PAUSE: _pause_of_buffers,
-    labels.PAUSED: paused_of,
+#: By kind, how the values of annotations are read. A NodePool with a wrong one is not valid, and says so itself.
+_READ: Mapping[str, Mapping[str, Callable[[str], object]]] = {
+    own_keys.POD: {
+        labels.DISRUPTION_PRICE: dollars_of,
+        labels.EVICTION_RATE: eviction_rate_of,
+        labels.ON_DEMAND_SHARE: on_demand_share_of,
+    },
+    own_keys.NAMESPACE: {
+        labels.PAUSE: _pause_of_buffers,
+        labels.PAUSED: paused_of,
+    },
 }
 _NO_GATE = f"{labels.ON_DEMAND_SHARE} does nothing without a scheduling gate of that name (spec.schedulingGates)"
 #: Who makes pods for which no rollout of a Deployment can bring a successor.
@@ -74,9 +75,7 @@ def _unread(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             meta = one.metadata
             subject = f"{kind} {f'{meta.namespace}/' if meta.namespace else ''}{meta.name}"
             yield from ((subject, unread) for unread in nothing_reads(meta.annotations, kind))
-    for namespace in snapshot.namespaces:
-        subject = f"Namespace {namespace.metadata.name}"
-        yield from ((subject, one) for one in _unreadable(namespace.metadata.annotations, _OF_NAMESPACES))
+            yield from ((subject, unread) for unread in _unreadable(meta.annotations, kind))
     for pod in filter(is_active, snapshot.pods):
         yield from ((subject_of(pod), one) for one in _of_pod(pod))
     yield from ((subject_of(pod), _NO_GATE) for pod in past_the_gate(snapshot.pods))
@@ -87,7 +86,7 @@ def _of_pod(pod: Pod) -> Iterator[str]:
     surge = pod.metadata.annotations.get(labels.SURGE_BEFORE_EVICTION)
     if surge is not None and surge not in _CHOICES:
         yield f"metadata.annotations[{labels.SURGE_BEFORE_EVICTION}]: {surge!r} is none of {', '.join(_CHOICES)}"
-    yield from _unreadable(pod.metadata.annotations, _READ)
+    yield from _unreadable(pod.metadata.annotations, own_keys.POD)
     owner = next((one.kind for one in pod.metadata.owner_references if one.controller), "")
     if surge == "true" and (not owner or owner in _NO_ROLLOUT):
         whose = f"a {owner}'s pod" if owner else "a pod without a Deployment"
@@ -97,7 +96,8 @@ def _of_pod(pod: Pod) -> Iterator[str]:
         )
 
 
-def _unreadable(annotations: Mapping[str, str], readers: Mapping[str, Callable[[str], object]]) -> Iterator[str]:
+def _unreadable(annotations: Mapping[str, str], kind: str) -> Iterator[str]:
+    readers = _READ.get(kind, {})
     for key in sorted(readers.keys() & annotations.keys()):
         try:
             readers[key](annotations[key])
