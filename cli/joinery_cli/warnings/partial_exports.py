@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.constraints.budgets import is_fully_blocking
 from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
 from joinery.objects.kubernetes.core import Node
-from joinery.objects.snapshot.gangs import fields_named, in_gangs
+from joinery.objects.snapshot.gangs import FIELDS, in_gangs
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, some_of, warning
@@ -36,8 +36,10 @@ def pods_without_nodes(snapshot: Snapshot) -> Iterator[UserNotice]:
 
 def pods_without_groups(snapshot: Snapshot) -> Iterator[UserNotice]:
     """Where no PodGroup is read, a cluster serves none, and its pods are bound one by one; files may just lack them."""
-    fields = [field for field in fields_named(snapshot.pod_groups) if not getattr(snapshot, field)]
-    named = {key: None for group in snapshot.pod_groups for key, _ in group.derived(in_gangs) if key.field in fields}
+    unread = {field for field in FIELDS if not getattr(snapshot, field)}
+    named = dict.fromkeys(
+        key for group in snapshot.pod_groups for key, _ in group.derived(in_gangs) if key.field in unread
+    )
     if named:
         groups = "a PodGroup that is" if len(named) == 1 else f"{len(named):,} PodGroups that are"
         names = some_of([f"{key.namespace}/{key.name}" for key in named])
