@@ -7,7 +7,7 @@ other stacks export; of those that are not said, the export's name is the value.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Stack:
         """As it is written."""
         return _loaded(self.path)
 
-    @property
+    @cached_property
     def resources(self) -> dict[str, dict[str, Any]]:
         """The resources whose condition is met, by logical id."""
         found = self.template["Resources"]
