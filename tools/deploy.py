@@ -145,17 +145,21 @@ class Site:
             raise RefusedError(f"AWS cannot be asked about {cluster} in {self.region}: {error}") from error
 
     @cached_property
+    def _session(self) -> Any:
+        return _session(self.region)
+
+    @cached_property
     def _eks(self) -> Any:
-        return _session(self.region).client("eks")
+        return self._session.client("eks")
 
     @cached_property
     def _concurrency(self) -> int:
-        limits = _session(self.region).client("lambda").get_account_settings()["AccountLimit"]
+        limits = self._session.client("lambda").get_account_settings()["AccountLimit"]
         return int(limits["UnreservedConcurrentExecutions"])
 
     @cached_property
     def _stacks(self) -> Stacks:
-        return stacks_in(_session(self.region).client("cloudformation"))
+        return stacks_in(self._session.client("cloudformation"))
 
     def tagged(self, key: str, value: str) -> list[str]:
         """The EKS clusters with a tag. Raises ``RefusedError``."""
