@@ -257,12 +257,12 @@ def _with_members(
     given: Mapping[str, str],
     settings: Mapping[str, str],
 ) -> Planned:
-    known = load(MEMBER)["Parameters"] if arrangement.members else {}
+    parameters = load(MEMBER)["Parameters"] if arrangement.members else {}
     members, refused = {}, {}
     for name in arrangement.members:
         account = looked[name]
         try:
-            refuse_unknown(given, known, pairs_of(account.stacks.settings.get(name, "")))
+            refuse_unknown(given, parameters, pairs_of(account.stacks.settings.get(name, "")))
             members[name] = plan_member(name, arrangement.home, account, given, settings)
         except RefusedError as error:
             if len(arrangement.members) == 1:

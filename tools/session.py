@@ -1,8 +1,8 @@
 """Record the session of ``joinery simulate --top`` that README shows: ``make session`` (wants tmux).
 
 A real terminal: tmux runs the command, keys are typed into it, and what its screen then shows is a frame. Rich draws
-each frame; here they are put into one SVG that shows them in turn. The story is the same each time, so a test holds the
-lines of the picture against it.
+each frame; here they are put into one SVG that shows them in turn. The story is the same each time, so a test compares
+the lines of the picture with it.
 """
 
 import re

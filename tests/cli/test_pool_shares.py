@@ -3,7 +3,7 @@
 import pytest
 
 from joinery_cli.sources import SAMPLE
-from tests.cli.conftest import NOW, Run
+from tests.cli.conftest import NOW, Run, Write
 from tools.template import ROOT
 
 FILES = [part for name in ("nodepool", "on-demand-nodes") for part in ("-f", str(ROOT / f"examples/tasks/{name}.yaml"))]
@@ -26,12 +26,10 @@ def test_a_plan_says_how_far_a_share_holds_and_what_it_costs(run: Run) -> None:
     assert "web: 4 of 6 nodes" in run(*PLAN, "-o", "html").out
 
 
-def test_a_share_that_cannot_be_kept_is_a_warning(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_share_that_cannot_be_kept_is_a_warning(run: Run, write: Write) -> None:
     """The NodePool allows spot alone."""
     text = (ROOT / "examples/tasks/on-demand-nodes.yaml").read_text().replace("[spot, on-demand]", "[spot]")
-    changed = tmp_path_factory.mktemp("share") / "nodes.yaml"
-    changed.write_text(text)
     nodepool = str(ROOT / "examples/tasks/nodepool.yaml")
-    done = run("plan", "-f", nodepool, "-f", str(changed), "--catalog", str(SAMPLE), "--now", NOW)
+    done = run("plan", "-f", nodepool, "-f", write("nodes.yaml", text), "--catalog", str(SAMPLE), "--now", NOW)
     assert done.status == 0
     assert "NodePool web: 0 of 6 nodes are on demand, and joinery.dev/on-demand (2 + 30%) asks for 4" in done.err

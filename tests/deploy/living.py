@@ -52,6 +52,7 @@ class Living:
         over = False
         while not over:
             assert time.monotonic() < deadline, f"not over; logs are in {self.standin.folder}"
+            # Once more after the end, for Nodes of instances that ended just before it.
             over = is_over()
             self._kubelets.tick()
             self._remove_ended()

@@ -55,7 +55,7 @@ def test_the_session_in_the_pages_is_what_the_story_shows() -> None:
     simulation = Simulation(load(find(Path("story"))))
     with simulation.running():
         for rows in frames:
-            (shown,) = (found for row in rows if (found := _CLOCK.search(row)))
+            (shown,) = (clock for row in rows if (clock := _CLOCK.search(row)))
             simulation.engine.run_until(datetime.fromisoformat(shown[0]))
             screen = {line.text.plain.rstrip() for line in lines(view_of(simulation), Look(width=WIDTH - 1))}
             nodes = [row for row in rows if _NODE.match(row)]

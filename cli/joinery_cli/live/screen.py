@@ -40,7 +40,7 @@ class Top(Looking):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "Sort"),
-        # Before any other key is dealt out: what is typed right after it are words.
+        # It goes before any other key, for what is typed right after it are words.
         Binding("slash", "filter", "Filter", priority=True),
         Binding("f", "fold", "Fold"),
         Binding("F", "fold_all", "Fold all", show=False),

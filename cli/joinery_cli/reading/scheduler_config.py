@@ -44,15 +44,16 @@ def _of_config_map(source: str, document: Mapping[str, Any]) -> Mapping[str, Any
     """The configuration that a ConfigMap holds; any other document as it is."""
     if document.get("kind") != "ConfigMap":
         return document
-    found = [
+    configurations = [
         (key, msgspec.json.decode(one))
         for key, text in checked_map(f"{source}: data", document.get("data", {})).items()
         if isinstance(text, str) and _KIND in text
         for _, one in split(f"{source}: data.{key}", text.encode())
     ]
-    if len(found) != 1:
-        raise ConfigurationError(f"{source}: must hold one {_KIND}, not {len(found):,}")
-    return checked_map(f"{source}: data.{found[0][0]}", found[0][1])
+    if len(configurations) != 1:
+        raise ConfigurationError(f"{source}: must hold one {_KIND}, not {len(configurations):,}")
+    ((key, configuration),) = configurations
+    return checked_map(f"{source}: data.{key}", configuration)
 
 
 def _of_karpenter(source: str, document: Mapping[str, Any]) -> Iterator[DefaultSpread]:

@@ -20,12 +20,12 @@ def listed(*objects: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": [msgspec.json.decode(encode(one)) for one in objects]}
 
 
-def test_pods_without_their_pod_group_are_told(run: Run, write: Write) -> None:
+def test_pods_without_their_pod_group_are_warned_of(run: Run, write: Write) -> None:
     """A file without any PodGroup is like a cluster that serves none: the pods are no gang there."""
     pods = [pod(f"train-{number}", annotations={"scheduling.k8s.io/group-name": "train"}) for number in range(2)]
     path = write("pods.json", listed(*POOL, *pods))
-    told = "pods name a PodGroup that is not in the files (default/train): they are planned one by one"
-    assert told in run(*PLAN, "-f", path).err
+    said = "pods name a PodGroup that is not in the files (default/train): they are planned one by one"
+    assert said in run(*PLAN, "-f", path).err
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",

@@ -74,11 +74,11 @@ print("done")
 """
 
 
-@pytest.mark.parametrize(("after", "is_told"), [(0, True), (3600, False)])
-def test_what_takes_long_is_told_while_it_does(after: int, is_told: bool) -> None:
+@pytest.mark.parametrize(("after", "is_said"), [(0, True), (3600, False)])
+def test_what_takes_long_is_said_while_it_does(after: int, is_said: bool) -> None:
     """And what does not, is not: it would only flash."""
     lines = lines_on_a_terminal(80, WAITING.format(after=after))
-    assert any("planning …" in line for line in lines) is is_told
+    assert any("planning …" in line for line in lines) is is_said
     assert lines[-1].endswith("done")
 
 
@@ -97,20 +97,20 @@ def test_of_many_things_a_terminal_shows_how_many_are_done(monkeypatch: pytest.M
                 assert time.monotonic() < ends
 
 
-@pytest.mark.parametrize(("printed", "is_told"), [(io.StringIO, True), (_Terminal, False)])
+@pytest.mark.parametrize(("printed", "is_said"), [(io.StringIO, True), (_Terminal, False)])
 def test_a_page_that_goes_into_a_file_is_said_to_be_written(
-    printed: type[io.StringIO], is_told: bool, monkeypatch: pytest.MonkeyPatch
+    printed: type[io.StringIO], is_said: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table on the terminal itself is not written over."""
     monkeypatch.setenv("TERM", "xterm")
     ends = time.monotonic() + 30
     with redirect_stdout(printed()), redirect_stderr(_Terminal()) as terminal, writing(after=0):
-        while is_told and "writing …" not in terminal.getvalue():
+        while is_said and "writing …" not in terminal.getvalue():
             assert time.monotonic() < ends
-    assert ("writing …" in terminal.getvalue()) is is_told
+    assert ("writing …" in terminal.getvalue()) is is_said
 
 
-def test_a_pipe_is_told_nothing_of_it() -> None:
+def test_a_pipe_gets_nothing_of_it() -> None:
     """A log has no use for it."""
     done = subprocess.run([sys.executable, "-c", WAITING.format(after=0)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("done\n", "")
