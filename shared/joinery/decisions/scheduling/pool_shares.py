@@ -21,15 +21,13 @@ from joinery.decisions.scheduling.firstfit.limits import charge_of
 from joinery.decisions.scheduling.firstfit.new_node import NewNode, PlacedPods
 from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.scheduling.pools.market import Mask
-from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.type_choice import can_meet
 from joinery.decisions.scheduling.problem import Problem
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, SPOT
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, SPOT, ZONE
 from joinery.objects.karpenter.meta import Requirement
-from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.snapshot.pool_shares import ON_DEMAND_KINDS, PoolShare, is_on_demand
 
-_ON_DEMAND = Requirements({CAPACITY_TYPE: one_of(ON_DEMAND_KINDS)})
+_ON_DEMAND = one_of(ON_DEMAND_KINDS)
 
 
 @dataclass(frozen=True)
@@ -59,17 +57,18 @@ def keep_shares(shares: Mapping[str, PoolShare], nodes: Iterable[NewNode]) -> Sh
             bought[node.pool.name].append(node)
     pools, lacking, cost, relaxed = set[str](), 0, 0.0, dict[str, tuple[str, ...]]()
     for name, own in bought.items():
-        is_sure = [_is_on_demand(node) for node in own]
-        wanted = shares[name].after(len(own), sum(is_sure)).lacking
-        changes = [change for node, sure in zip(own, is_sure, strict=True) if not sure and (change := _change(node))]
+        unsure = [node for node in own if not ON_DEMAND_KINDS.issuperset(node.values(CAPACITY_TYPE))]
+        wanted = shares[name].after(len(own), len(own) - len(unsure)).lacking
+        if not wanted:
+            continue
+        changes = filter(None, map(_change, unsure))
         chosen = sorted(changes, key=lambda change: (bool(change.given_up), change.cost))[:wanted]
         for change in chosen:
             change.make()
             relaxed.update(change.given_up)
         cost += sum(change.cost for change in chosen)
         lacking += wanted - len(chosen)
-        if wanted:
-            pools.add(name)
+        pools.add(name)
     return SharesKept(frozenset(pools), lacking, cost, relaxed)
 
 
@@ -91,26 +90,10 @@ def not_kept(shares: Mapping[str, PoolShare], launches: Iterable[Launch]) -> Map
 
 def on_demand_alone(problem: Problem, names: frozenset[str]) -> Problem:
     """The problem in which nothing is bought on spot of these NodePools."""
-    pools = (_without_spot(pool) if pool.metadata.name in names else pool for pool in problem.snapshot.node_pools)
+    rule = Requirement(key=CAPACITY_TYPE, operator="NotIn", values=[SPOT])
+    listed = problem.snapshot.node_pools
+    pools = (pool.requiring([rule]) if pool.metadata.name in names else pool for pool in listed)
     return replace(problem, snapshot=replace(problem.snapshot, node_pools=tuple(pools)))
-
-
-def _without_spot(pool: NodePool) -> NodePool:
-    template = pool.spec.template
-    more = Requirement(key=CAPACITY_TYPE, operator="NotIn", values=[SPOT])
-    spec = template.spec.model_copy(update={"requirements": [*template.spec.requirements, more]})
-    narrowed = template.model_copy(update={"spec": spec})
-    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": narrowed})})
-
-
-def _is_on_demand(node: NewNode) -> bool:
-    """Whether it can come up as nothing else."""
-    sold = np.isfinite(node.pool.market.prices[node.types]).any(axis=0) & node.columns
-    return bool((_on_demand_columns(node.pool) | ~sold).all())
-
-
-def _on_demand_columns(pool: Pool) -> Mask:
-    return np.array([column.capacity_type in ON_DEMAND_KINDS for column in pool.market.columns], dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -129,24 +112,24 @@ class _Change:
 
 def _change(node: NewNode) -> _Change | None:
     """None for a node that has to be on spot."""
-    columns, requirements = node.columns, node.requirements
+    columns, requirements, market = node.columns, node.requirements, node.pool.market
     given_up: Mapping[str, tuple[str, ...]] = {}
-    on_demand = _on_demand_columns(node.pool)
+    on_demand = market.column_mask(CAPACITY_TYPE, _ON_DEMAND)
     if not (columns & on_demand).any():
         preferring = _preferring(node.placed)
         if preferring is None:
             return None
         given_up = {name: dropped for batch, dropped in preferring for name in batch.pods}
-        zones = {node.pool.market.columns[index].zone for index in np.flatnonzero(columns)}
-        there = np.array([column.zone in zones for column in node.pool.market.columns], dtype=np.bool_)
-        columns = node.pool.unreserved & there
+        zones = {market.columns[index].zone for index in np.flatnonzero(columns)}
+        columns = node.pool.unreserved & market.column_mask(ZONE, one_of(zones))
         others = {key: allowed for key, allowed in requirements.sets.items() if key != CAPACITY_TYPE}
         requirements = Requirements(others | {CAPACITY_TYPE: node.pool.requirements.get(CAPACITY_TYPE)})
     columns = columns & on_demand
-    types = node.types & np.isfinite(node.pool.market.prices[:, columns]).any(axis=1) & _within_charge(node)
+    types = node.types & np.isfinite(market.least_prices(columns)) & _within_charge(node)
     if not types.any() or (node.min_values and not can_meet(node.pool, types, columns, node.min_values)):
         return None
-    after = replace(node, types=types, columns=columns, requirements=requirements.intersect(_ON_DEMAND))
+    requirements = requirements.intersect(Requirements({CAPACITY_TYPE: _ON_DEMAND}))
+    after = replace(node, types=types, columns=columns, requirements=requirements)
     return _Change(node, after, _price(after) - _price(node), given_up)
 
 
@@ -181,4 +164,4 @@ def _preferring(placed: Sequence[PlacedPods]) -> Sequence[tuple[PlacedPods, tupl
 
 def _excludes(wanted: Requirements) -> bool:
     """Whether nothing on demand satisfies them."""
-    return wanted.get(CAPACITY_TYPE).intersect(_ON_DEMAND.get(CAPACITY_TYPE)).is_impossible
+    return wanted.get(CAPACITY_TYPE).intersect(_ON_DEMAND).is_impossible

@@ -245,6 +245,13 @@ class NodePool(CustomResource):
         # No pod chooses the nodes of a static pool.
         return self.metadata.annotations.get(labels.OVERRIDES) == "true" and not self.is_static
 
+    def requiring(self, more: Iterable[Requirement]) -> "NodePool":
+        """The NodePool with these requirements beside those of its template."""
+        template = self.spec.template
+        spec = template.spec.model_copy(update={"requirements": [*template.spec.requirements, *more]})
+        narrowed = template.model_copy(update={"spec": spec})
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"template": narrowed})})
+
     @property
     def notes_emptiness(self) -> bool:
         """Whether its empty Nodes say since when: those of a Provisioner with ``ttlSecondsAfterEmpty`` do."""

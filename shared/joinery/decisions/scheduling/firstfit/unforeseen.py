@@ -157,11 +157,7 @@ def _forbidden(pool: NodePool, places: Iterable[Place]) -> NodePool:
         for key, domain in sorted(places)
         if key in {NODE_POOL, *keys}
     ]
-    if not more:
-        return pool
-    spec = template.spec.model_copy(update={"requirements": [*template.spec.requirements, *more]})
-    narrowed = template.model_copy(update={"spec": spec})
-    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": narrowed})})
+    return pool.requiring(more) if more else pool
 
 
 def _is_tied(kind: InstanceType, places: frozenset[Place]) -> bool:
