@@ -118,8 +118,9 @@ def _last(
     own = [claim for claim in claims if _is_of(claim, pool)]
     read = [outcome for claim in own if (outcome := _outcome(claim, now, deaths))]
     # What is remembered of a claim stands: a failure that is read again would seem younger with every run.
-    final = (outcome for outcome in _remembered(pool, now) if not outcome.is_booting)
-    booting = (outcome for outcome in _remembered(pool, now) if outcome.is_booting)
+    remembered = _remembered(pool, now)
+    booting = (outcome for outcome in remembered if outcome.is_booting)
+    final = (outcome for outcome in remembered if not outcome.is_booting)
     by_claim = {outcome.claim: outcome for outcome in (*booting, *read, *final)}
     counting = (outcome for outcome in by_claim.values() if since is None or outcome.at >= since)
     return tuple(sorted(counting, key=lambda outcome: (outcome.at, outcome.claim))[-_REMEMBERED:])
@@ -137,15 +138,13 @@ def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) ->
     name, registered, launched = claim.metadata.name, claim.condition(REGISTERED), claim.condition(LAUNCHED)
     at = claim.metadata.deletion_timestamp or now
     if has_joined(claim):
-        initialized = claim.condition(INITIALIZED)
-        if not claim.is_true(INITIALIZED) and _was_abandoned(claim, at):
-            return RegistrationOutcome(
-                name, at, _UNREADY, shortened(initialized.message if initialized else "", MOST_QUOTED)
-            )
+        is_booting = not claim.is_true(INITIALIZED)
+        if is_booting and _was_abandoned(claim, at):
+            initialized = claim.condition(INITIALIZED)
+            why = initialized.message if initialized else ""
+            return RegistrationOutcome(name, at, _UNREADY, shortened(why, MOST_QUOTED))
         since = registered.last_transition_time if registered is not None and registered.status == "True" else None
-        return (
-            RegistrationOutcome(name, since, is_booting=not claim.is_true(INITIALIZED)) if since is not None else None
-        )
+        return RegistrationOutcome(name, since, is_booting=is_booting) if since is not None else None
     if name in deaths:
         return RegistrationOutcome(name, at, _DIED, shortened(deaths[name].why, MOST_QUOTED))
     if overdue(claim, at) is None and not _was_abandoned(claim, at):
@@ -187,8 +186,8 @@ def drift_objection(pool: NodePool, now: datetime) -> Objection | None:
     """Why no drifted node of the pool is replaced now: nodes like those that would come did not join, or not become
     ready. Of one that is about to, nobody knows yet.
     """
-    known = (outcome for outcome in _remembered(pool, now) if not outcome.is_booting)
-    outcomes = sorted(known, key=lambda outcome: (outcome.at, outcome.claim))
+    final = (outcome for outcome in _remembered(pool, now) if not outcome.is_booting)
+    outcomes = sorted(final, key=lambda outcome: (outcome.at, outcome.claim))
     failed = list(takewhile(lambda outcome: outcome.reason, reversed(outcomes)))
     if not failed:
         return None
