@@ -200,21 +200,16 @@ def _takes_others_along_with_drift(planner: Planner, attempts: Sequence[Attempt]
 
 
 def _lacks_room_under_limits(planner: Planner, attempts: Sequence[Attempt]) -> bool:
-    return planner.rules.has_limits and bool(_without_place(attempts))
+    return planner.rules.has_limits and bool(_staying_for(ObjectionCode.NO_PLACE, attempts))
 
 
 def _breaks_shares(planner: Planner, attempts: Sequence[Attempt]) -> bool:
-    return planner.rules.has_shares and bool(_wanted_by_shares(attempts))
+    return planner.rules.has_shares and bool(_staying_for(ObjectionCode.ON_DEMAND_SHARE, attempts))
 
 
-def _wanted_by_shares(attempts: Iterable[Attempt]) -> frozenset[str]:
+def _staying_for(code: ObjectionCode, attempts: Iterable[Attempt]) -> frozenset[str]:
     nodes = (node for attempt in attempts for node in attempt.staying)
-    return frozenset(node.node_claim for node in nodes if node.objection.code is ObjectionCode.ON_DEMAND_SHARE)
-
-
-def _without_place(attempts: Iterable[Attempt]) -> frozenset[str]:
-    nodes = (node for attempt in attempts for node in attempt.staying)
-    return frozenset(node.node_claim for node in nodes if node.objection.code is ObjectionCode.NO_PLACE)
+    return frozenset(node.node_claim for node in nodes if node.objection.code is code)
 
 
 def _within_budgets(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
@@ -237,15 +232,16 @@ def _buying_nothing(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt
 
 
 def _without_what_had_no_place(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
-    return PlanVariant(_names(chosen) - _without_place(attempts))
+    return _without(_staying_for(ObjectionCode.NO_PLACE, attempts), chosen)
 
 
 def _without_what_shares_want(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
-    return PlanVariant(_names(chosen) - _wanted_by_shares(attempts))
+    return _without(_staying_for(ObjectionCode.ON_DEMAND_SHARE, attempts), chosen)
 
 
-def _names(chosen: Chosen) -> frozenset[str]:
-    return frozenset(one.claim.metadata.name for one in chosen.model.candidates if one is not None)
+def _without(names: frozenset[str], chosen: Chosen) -> PlanVariant:
+    candidates = (one.claim.metadata.name for one in chosen.model.candidates if one is not None)
+    return PlanVariant(frozenset(candidates) - names)
 
 
 _Wanted = Callable[[Planner, Sequence[Attempt]], bool]
