@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from joinery.decisions.scheduling.constraints.podclasses import terms_of
 from joinery.objects.actions import Announce, UpdatePod
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, ON_DEMAND_SHARE, RESERVED, SPOT
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND_SHARE, SPOT
 from joinery.objects.kubernetes.core import NodeSelectorRequirement, Pod
 from joinery.objects.kubernetes.node_affinity import narrowed
 from joinery.objects.policies import OnDemandShare, on_demand_share_of
 from joinery.objects.snapshot.pods import controller_of, is_active
+from joinery.objects.snapshot.pool_shares import ON_DEMAND_KINDS
 
-#: What is on demand: a reservation is not taken away for its price either.
-_ON_DEMAND = NodeSelectorRequirement(key=CAPACITY_TYPE, operator="In", values=[ON_DEMAND, RESERVED])
+_ON_DEMAND = NodeSelectorRequirement(key=CAPACITY_TYPE, operator="In", values=sorted(ON_DEMAND_KINDS))
 
 
 @dataclass(frozen=True)

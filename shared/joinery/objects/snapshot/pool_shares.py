@@ -18,7 +18,7 @@ from joinery.objects.policies import OnDemandShare, on_demand_share_of
 if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
 
-#: A reservation is not taken away for its price either.
+#: What is on demand: a reservation is not taken away for its price either.
 ON_DEMAND_KINDS = frozenset({ON_DEMAND, RESERVED})
 
 
