@@ -236,7 +236,7 @@ class StaticCapacity:
         self.added = len(added)
         self._record("decided", problem, packing, supply)
         short = not_kept(problem.snapshot.pool_shares, packing.launches)
-        self._announce(problem.snapshot, dict(short), "OnDemandShareNotKept")
+        self._announce(problem.snapshot, short, "OnDemandShareNotKept")
         # Not of claims that were refused: their pool does not reach its replicas.
         self._announce(problem.snapshot, dict(_texts(added)), "ScaledUp")
 
@@ -250,7 +250,7 @@ class StaticCapacity:
             logger.warning(f"a static NodePool gets no nodes: {otherwise}", extra=why)
             self._announce(snapshot, {reason.subject.name: f"{otherwise}: {reason.message}"})
 
-    def _announce(self, snapshot: Snapshot, texts: dict[str, str], event: str = "ReplicasNotReached") -> None:
+    def _announce(self, snapshot: Snapshot, texts: Mapping[str, str], event: str = "ReplicasNotReached") -> None:
         """Events about NodePools, by name."""
         pools = snapshot.pools_by_name
         events = [Announce(event, text, pools[name]) for name, text in texts.items()]
@@ -271,8 +271,8 @@ def _commands(candidates: Iterable[NodeClaim], replacements: Iterable[NodeClaim]
     for candidate in candidates:
         own = left.get(candidate.metadata.labels[NODE_POOL])
         if own:
-            kind = candidate.metadata.labels.get(CAPACITY_TYPE) in ON_DEMAND_KINDS
-            alike = next((it for it in own if is_on_demand(it.spec.requirements) is kind), own[0])
+            was_on_demand = candidate.metadata.labels.get(CAPACITY_TYPE) in ON_DEMAND_KINDS
+            alike = next((it for it in own if is_on_demand(it.spec.requirements) is was_on_demand), own[0])
             own.remove(alike)
             yield NewCommand(reason=DisruptionReason.DRIFTED, candidates=(candidate,), replacements=(alike,))
 

@@ -57,7 +57,7 @@ def report(  # noqa: PLR0913
         _failed(without_node, pods),
         _observed(writer.observed, pods),
         _not_bound(snapshot, packing, pods),
-        shares_not_kept(snapshot, packing),
+        _shares_not_kept(snapshot, packing),
     )
     announce(gateways, invocation, news(gateways, chain.from_iterable(announcements)))
 
@@ -74,7 +74,7 @@ def _nominated(packing: Packing, claim_of_pod: Mapping[str, str], pods: Mapping[
         yield Announce("Nominated", f"pod should schedule on {place}", pod)
 
 
-def shares_not_kept(snapshot: Snapshot, packing: Packing) -> Iterator[Announce]:
+def _shares_not_kept(snapshot: Snapshot, packing: Packing) -> Iterator[Announce]:
     """Which NodePools have too few nodes on demand with what is bought of them."""
     for name, why in not_kept(snapshot.pool_shares, packing.launches).items():
         yield Announce("OnDemandShareNotKept", why, snapshot.pools_by_name[name])
