@@ -36,6 +36,15 @@ def scaled(stand: Stand, replicas: int, name: str = "base") -> None:
     )
 
 
+def relabelled(stand: Stand, name: str = "base", **labels: str) -> None:
+    """A person changes the labels of the template, so that every node has drifted."""
+    pool = stand.world.cluster.node_pools[name]
+    metadata = pool.spec.template.metadata.model_copy(update={"labels": labels})
+    template = pool.spec.template.model_copy(update={"metadata": metadata})
+    spec = pool.spec.model_copy(update={"template": template})
+    stand.world.cluster.api.update(pool.model_copy(update={"spec": spec}))
+
+
 def settled(stand: Stand) -> None:
     """Until nothing moves any more."""
     for _ in range(4):

@@ -1,25 +1,15 @@
 """Shares on demand of NodePools, through the doors."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, ON_DEMAND_SHARE, SPOT
-from joinery.objects.karpenter.meta import with_metadata
-from simulator import builders
+from joinery.objects.karpenter.meta import Requirement, with_metadata
 from simulator.world import World
 from tests.functional.older import provisioner, template
-from tests.functional.stand import Stand
-from tests.functional.static_pools import after_drains, settled, static_pool, static_stand
-
-APART: dict[str, Any] = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
-        ]
-    }
-}
+from tests.functional.stand import APART, Stand
+from tests.functional.static_pools import after_drains, relabelled, scaled, settled, static_pool, static_stand
 
 
 def _asking(stand: Stand, share: str, name: str = "default") -> Stand:
@@ -115,29 +105,20 @@ def test_a_static_pool_keeps_its_share_as_it_grows_drifts_and_shrinks(world: Wor
     stand = _asking(static_stand(world, static_pool(replicas=2, budgets=[{"nodes": "100%"}])), "50%", "base")
     settled(stand)
     assert _kinds(stand) == {ON_DEMAND: 1, SPOT: 1}
-    _replicas(stand, 6)
+    scaled(stand, 6)
     settled(stand)
     assert _kinds(stand) == {ON_DEMAND: 3, SPOT: 3}
-    pool = stand.world.cluster.node_pools["base"]
-    metadata = pool.spec.template.metadata.model_copy(update={"labels": {"team": "web"}})
-    changed = pool.spec.template.model_copy(update={"metadata": metadata})
-    spec = pool.spec.model_copy(update={"template": changed})
-    stand.world.cluster.api.update(pool.model_copy(update={"spec": spec}))
+    relabelled(stand, team="web")
     stand.live()
     for _ in range(4):
         settled(stand)
         after_drains(stand)
     assert all("team" in claim.metadata.labels for claim in stand.claims)
     assert _kinds(stand) == {ON_DEMAND: 3, SPOT: 3}
-    _replicas(stand, 2)
+    scaled(stand, 2)
     settled(stand)
     after_drains(stand)
     assert _kinds(stand) == {ON_DEMAND: 1, SPOT: 1}
-
-
-def _replicas(stand: Stand, count: int) -> None:
-    pool = stand.world.cluster.node_pools["base"]
-    stand.world.cluster.api.update(pool.model_copy(update={"spec": pool.spec.model_copy(update={"replicas": count})}))
 
 
 def test_drifted_nodes_on_demand_wait_where_there_is_no_more_on_demand_capacity(world: World) -> None:
@@ -145,13 +126,8 @@ def test_drifted_nodes_on_demand_wait_where_there_is_no_more_on_demand_capacity(
     stand = _asking(static_stand(world, static_pool(replicas=2, budgets=[{"nodes": "100%"}])), "1", "base")
     settled(stand)
     pool = stand.world.cluster.node_pools["base"]
-    requirements = [
-        *pool.spec.template.spec.requirements,
-        builders.node_pool(requirements=[f"{CAPACITY_TYPE}=spot"]).spec.template.spec.requirements[0],
-    ]
-    template_spec = pool.spec.template.spec.model_copy(update={"requirements": requirements})
-    changed = pool.spec.template.model_copy(update={"spec": template_spec})
-    stand.world.cluster.api.update(pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": changed})}))
+    spot_alone = Requirement(key=CAPACITY_TYPE, operator="In", values=[SPOT])
+    stand.world.cluster.api.update(pool.requiring([spot_alone]))
     stand.live()
     for _ in range(3):
         settled(stand)

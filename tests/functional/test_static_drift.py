@@ -18,6 +18,7 @@ from tests.functional.stand import Stand
 from tests.functional.static_pools import (
     XLARGE,
     after_drains,
+    relabelled,
     rung_until_still,
     settled,
     static_pool,
@@ -25,19 +26,10 @@ from tests.functional.static_pools import (
 )
 
 
-def _changed(stand: Stand, **labels: str) -> None:
-    """Change the labels of the template, so that every node has drifted."""
-    pool = stand.world.cluster.node_pools["base"]
-    metadata = pool.spec.template.metadata.model_copy(update={"labels": labels})
-    template = pool.spec.template.model_copy(update={"metadata": metadata})
-    spec = pool.spec.model_copy(update={"template": template})
-    stand.world.cluster.api.update(pool.model_copy(update={"spec": spec}))
-
-
 def _drifted(world: World, replicas: int = 3, budget: str = "1", **given: Any) -> Stand:
     stand = static_stand(world, static_pool(replicas=replicas, budgets=[{"nodes": budget}], **given))
     settled(stand)
-    _changed(stand, team="web")
+    relabelled(stand, team="web")
     stand.live()
     return stand
 
@@ -178,6 +170,6 @@ def test_replacements_keep_min_values_no_more_strictly_than_the_first_nodes(worl
     stand = static_stand(world, static_pool(replicas=1, budgets=[{"nodes": "1"}], requirements=few))
     stand.settings = replace(stand.settings, min_values_policy=MinValuesPolicy.BEST_EFFORT)
     settled(stand)
-    _changed(stand, team="web")
+    relabelled(stand, team="web")
     stand.live()
     assert stand.provision()["replaced"] == 1

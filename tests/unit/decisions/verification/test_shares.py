@@ -1,5 +1,6 @@
 """Verification refuses a plan that leaves a NodePool short of nodes on demand, where it could do otherwise."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,17 +62,12 @@ def test_nodes_that_are_there_count() -> None:
 
 def test_a_launch_that_limits_keep_on_spot_is_right() -> None:
     """On demand there is a type that would take more of the limit than it counts on."""
-    only_spot = builders.instance_type("m7a.large", price=0.1)
-    offers = tuple(one for one in only_spot.offerings if one.capacity_type == SPOT)
-    only_spot = type(only_spot)(
-        **{name: getattr(only_spot, name) for name in only_spot.__slots__} | {"offerings": offers}
-    )
-    asked = _asked("2", limits={"cpu": "64"})
-    asked = type(asked)(snapshot=asked.snapshot, instance_types={"default": (only_spot, XLARGE)}, options=asked.options)
+    only_spot = replace(LARGE, offerings=tuple(one for one in LARGE.offerings if one.capacity_type == SPOT))
+    types = {"default": (only_spot, XLARGE)}
+    asked = replace(_asked("2", limits={"cpu": "64"}), instance_types=types)
     both = [_of(asked, number, SPOT, ON_DEMAND, types=("m7a.large", "m7a.xlarge")) for number in (1, 2)]
     assert violated(asked, packing(*both)) == set()
-    asked = _asked("2")
-    asked = type(asked)(snapshot=asked.snapshot, instance_types={"default": (only_spot, XLARGE)}, options=asked.options)
+    asked = replace(_asked("2"), instance_types=types)
     assert violated(asked, packing(*both)) == {"OnDemandShare"}
 
 
