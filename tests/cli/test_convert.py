@@ -194,6 +194,18 @@ def test_what_pods_override_is_the_pool_s_and_not_its_inline_class_s(run: Run, w
     assert node_pool["metadata"]["annotations"] == {OVERRIDES: "true"}
 
 
+def test_an_inline_class_gets_those_annotations_of_ours_that_are_about_classes(run: Run, write: Write) -> None:
+    """A share on demand is the pool's. What is not ours may be about either."""
+    text = (
+        "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a, annotations: {team: web, "
+        'joinery.dev/on-demand: "2", joinery.dev/canary: 5% for 1h}}\nspec: {provider: {instanceProfile: p, '
+        "subnetSelector: {a: b}, securityGroupSelector: {a: b}}}\n"
+    )
+    node_class, node_pool = yaml.safe_load_all(run("convert", write("old.yaml", text)).out)
+    assert node_class["metadata"]["annotations"] == {"joinery.dev/canary": "5% for 1h", "team": "web"}
+    assert node_pool["metadata"]["annotations"]["joinery.dev/on-demand"] == "2"
+
+
 def test_kubelet_settings_without_a_class_to_have_them_are_said_to_be_lost(run: Run, write: Write) -> None:
     """The files may lack the class, or have it in v1 already."""
     text = (

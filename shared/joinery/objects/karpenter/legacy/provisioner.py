@@ -11,16 +11,18 @@ from joinery.objects.karpenter.labels import (
     INSTANCE_TYPE,
     ON_DEMAND,
     OS,
-    OVERRIDES,
     PROVISIONER_NAME,
     canonical,
 )
 from joinery.objects.karpenter.legacy.names import INSTANCE_PODS, NotConvertibleError, metadata, renamed
 from joinery.objects.karpenter.legacy.nodetemplate import class_spec
+from joinery.objects.own_keys import FOR_PEOPLE, NODE_CLASS
 
 Document = dict[str, Any]
 
 CATEGORY, _GENERATION, _FAMILY = (f"{AWS_GROUP}/instance-{name}" for name in ("category", "generation", "family"))
+#: Our annotations that nothing reads of a class: those of a Provisioner are about its pool.
+_OF_OTHERS = frozenset(name for name, own in FOR_PEOPLE.items() if NODE_CLASS not in own.about)
 #: Who names one of these has no default kinds of instance types.
 SIZED_BY = frozenset({INSTANCE_TYPE, _FAMILY, CATEGORY, _GENERATION})
 #: Settings of the kubelet that v1 has too.
@@ -124,8 +126,8 @@ def _inline_class(given: Document, spec: Document) -> tuple[Document | None, Seq
         raise NotConvertibleError("spec.provider: must be an object")
     converted, notes = class_spec(inline, "spec.provider")
     own = metadata(given)
-    # What pods override is the pool's.
-    own |= _present(annotations={key: text for key, text in own.pop("annotations", {}).items() if key != OVERRIDES})
+    annotations = {key: text for key, text in own.pop("annotations", {}).items() if key not in _OF_OTHERS}
+    own |= _present(annotations=annotations)
     return {"apiVersion": f"{AWS_GROUP}/v1", "kind": "EC2NodeClass", "metadata": own, "spec": converted}, notes
 
 
