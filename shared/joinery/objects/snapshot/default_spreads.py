@@ -22,6 +22,7 @@ from joinery.objects.kubernetes.core import (
     LabelSelector,
     LabelSelectorRequirement,
     Pod,
+    PodSpec,
     Service,
     TopologySpreadConstraint,
 )
@@ -67,11 +68,16 @@ class SpreadFiller:
         shape gets one.
         """
         examples = ((name, shape.example(name.partition("/")[0])) for name, shape in shapes.items())
-        getting = [(name, pod, spreads) for name, pod in examples if pod and (spreads := self._of(pod))]
+        getting = {name: pod for name, pod in examples if pod and self._of(pod)}
         selecting = _by_namespace(services()) if getting else {}
-        selectors = (_selector(pod, selecting, _equal(shapes[name].selector or {})) for name, pod, _ in getting)
-        spread = zip(getting, selectors, strict=True)
-        return {**shapes, **{name: _spread(shapes[name], given, chosen) for (name, _, given), chosen in spread}}
+        return {**shapes, **{name: self._shape(shapes[name], pod, selecting) for name, pod in getting.items()}}
+
+    def _shape(self, shape: Shape, example: Pod, services: Mapping[str, list[Service]]) -> Shape:
+        selector = _selector(example, services, _equal(shape.selector or {}))
+        if selector is None or shape.template is None:
+            return shape
+        spec = _spread(example.spec, self._of(example), selector)
+        return replace_fields(shape, template=replace(shape.template, spec=spec))
 
     def _pod(
         self,
@@ -86,8 +92,7 @@ class SpreadFiller:
             return pod
         kept = before.get(pod.key)
         if kept is None or kept[0] is not pod or kept[1] != selector:
-            constraints = [_constraint(one, selector) for one in spreads]
-            kept = pod, selector, replace(pod, spec=replace(pod.spec, topology_spread_constraints=constraints))
+            kept = pod, selector, replace(pod, spec=_spread(pod.spec, spreads, selector))
         self._filled[pod.key] = kept
         return kept[2]
 
@@ -135,12 +140,8 @@ def _equal(labels: Mapping[str, str]) -> list[LabelSelectorRequirement]:
     return [LabelSelectorRequirement(key=key, operator="In", values=[value]) for key, value in sorted(labels.items())]
 
 
-def _spread(shape: Shape, spreads: DefaultSpreads, selector: LabelSelector | None) -> Shape:
-    if selector is None or shape.template is None:
-        return shape
-    constraints = [_constraint(one, selector) for one in spreads]
-    spec = replace(shape.template.spec, topology_spread_constraints=constraints)
-    return replace_fields(shape, template=replace(shape.template, spec=spec))
+def _spread(spec: PodSpec, spreads: DefaultSpreads, selector: LabelSelector) -> PodSpec:
+    return replace(spec, topology_spread_constraints=[_constraint(one, selector) for one in spreads])
 
 
 def _constraint(spread: DefaultSpread, selector: LabelSelector) -> TopologySpreadConstraint:
