@@ -198,19 +198,21 @@ class _Cluster:
     def of_daemons(self, daemons: Iterable[EquivalenceClass], slices: Sequence[ResourceSliceSpec]) -> list[Ask]:
         """What DaemonSets' pods claim by templates, as far as a node has it: the others wait there."""
         in_order = sorted(daemons, key=lambda daemon: (daemon.namespace, daemon.pod.metadata.name))
+        if not in_order:
+            return []
         key = id(slices), tuple(daemon.index for daemon in in_order)
         if key not in self._of_daemons:
-            search = Search(self.classes, self.used, self.whole, slices, ()) if in_order else None
+            search = Search(self.classes, self.used, self.whole, slices, ())
             asked = (list(map(Ask, self._made(daemon))) for daemon in in_order)
-            self._of_daemons[key] = [ask for claims in asked if search and search.serves(claims) for ask in claims]
+            self._of_daemons[key] = [ask for claims in asked if search.serves(claims) for ask in claims]
         return self._of_daemons[key]
 
     def _made(self, daemon: EquivalenceClass) -> list[ResourceClaimSpec]:
         """The claims that are made for a DaemonSet's pod; none where a template is missing, so that it cannot run."""
         names = (one.resource_claim_template_name for one in daemon.pod.spec.resource_claims)
-        specs = [self._templates.get(f"{daemon.namespace}/{name}") for name in names if name]
-        known = [spec for spec in specs if spec]
-        return known if len(known) == len(specs) else []
+        templates = [f"{daemon.namespace}/{name}" for name in names if name]
+        is_whole = all(name in self._templates for name in templates)
+        return [self._templates[name] for name in templates] if is_whole else []
 
     def take(self, search: Search) -> None:
         """Note what was given of the devices of several nodes."""

@@ -100,6 +100,7 @@ class Search:
             for name, counter in counters.counters.items()
         }
         self.devices = list(self._readable((*own, *others)))
+        self._of_ways: dict[int, list[SearchedDevice]] = {}
         self._steps = _MOST_STEPS
         for device in self.devices:
             if device.key in used:
@@ -150,18 +151,15 @@ class Search:
         return self._next(sorted(todo, key=lambda one: self._choice(one[1])), 0)
 
     def _choice(self, request: DeviceRequest) -> int:
-        ways = [request.exactly] if request.exactly else request.first_available
-        return sum(self._selects(way, device) for way in ways for device in self.devices)
+        return sum(len(self._selected(way)) for _, way in _ways(request))
 
     def _next(self, todo: Sequence[tuple[Ask, DeviceRequest]], at: int) -> bool:
         if at == len(todo):
             return True
         ask, request = todo[at]
-        ways = [(request.name, request.exactly)] if request.exactly else []
-        ways += [(f"{request.name}/{way.name}", way) for way in request.first_available]
-        for name, way in ways:
+        for name, way in _ways(request):
             is_all = way.allocation_mode == "All"
-            fitting = [device for device in self.devices if self._selects(way, device)]
+            fitting = self._selected(way)
             if is_all:  # of what claims share, those that have room
                 fitting = [it for it in fitting if it.is_whole or self._amounts(way, it) is not None]
             if is_all and not all(_tolerated(way, device) for device in fitting):
@@ -206,6 +204,12 @@ class Search:
             ask.given.pop()
             self._move(way, device, amounts, -1)
         return False
+
+    def _selected(self, way: DeviceAlternative) -> list[SearchedDevice]:
+        """The devices that are what is asked for, taken or not. Read once: the search comes back to a request often."""
+        if id(way) not in self._of_ways:
+            self._of_ways[id(way)] = [device for device in self.devices if self._selects(way, device)]
+        return self._of_ways[id(way)]
 
     def _selects(self, way: DeviceAlternative, device: SearchedDevice) -> bool:
         device_class = self._classes.get(way.device_class_name)
@@ -254,6 +258,13 @@ class Search:
         if not device.said.allow_multiple_allocations or was_shared != (device.sharing > 0):
             for counter, amount in device.counters:
                 self._left[counter] -= sign * amount
+
+
+def _ways(request: DeviceRequest) -> Iterator[tuple[str, DeviceAlternative]]:
+    """What may serve it, each with the name that constraints know it by, the best first."""
+    if request.exactly:
+        yield request.name, request.exactly
+    yield from ((f"{request.name}/{way.name}", way) for way in request.first_available)
 
 
 def _amount(text: str | int | float) -> Decimal:
