@@ -81,7 +81,7 @@ def _claim(name: str, *requests: Document, status: Document | None = None, **dev
     )
 
 
-def _held(name: str, pool: str, device: str, by: str, **more: Any) -> ResourceClaim:
+def _allocated(name: str, pool: str, device: str, by: str, **more: Any) -> ResourceClaim:
     """A claim that has a device, and the pod that uses it."""
     node_selector = more.pop("nodeSelector", None)
     result = {"request": "req", "driver": GPU, "pool": pool, "device": device, **more}
@@ -310,7 +310,7 @@ def test_a_claim_that_is_being_deleted_serves_nobody() -> None:
     )
     why = {"a": "its resource claim c0: the ResourceClaim default/a is being deleted"}
     assert _why(_plan(leaving, _pod("a", "a"), types=(_gpus(1),))) == why
-    has = _held("a", "of-n1", "device-0", by="a")
+    has = _allocated("a", "of-n1", "device-0", by="a")
     has = msgspec.structs.replace(has, metadata=leaving.metadata)
     assert _why(_plan(has, _pod("a", "a"), _node("n1"), _of_node("n1"))) == why
 
@@ -372,17 +372,17 @@ def test_a_node_s_devices_are_used_before_one_is_bought() -> None:
 
 def test_a_device_that_a_claim_has_is_no_other_s() -> None:
     """(H1 of several runs)"""
-    held = _held("held", "of-n1", "device-0", by="web")
-    plan = _plan(_claim("a"), _pod("a", "a"), held, _node("n1"), _of_node("n1"), types=(_gpus(1),))
+    served = _allocated("served", "of-n1", "device-0", by="web")
+    plan = _plan(_claim("a"), _pod("a", "a"), served, _node("n1"), _of_node("n1"), types=(_gpus(1),))
     assert _together(plan) == [["a"]]
 
 
 def test_a_claim_with_its_device_binds_its_pods_to_where_that_is() -> None:
     """(H2 of several runs) The allocation names the node by its name, not by a label."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]
-    held = _held("held", "of-n2", "device-0", by="web", nodeSelector={"nodeSelectorTerms": terms})
+    served = _allocated("served", "of-n2", "device-0", by="web", nodeSelector={"nodeSelectorTerms": terms})
     nodes = [_node("n1"), _node("n2"), _of_node("n1"), _of_node("n2")]
-    assert [one.node for one in _plan(held, _pod("b", "held"), *nodes, types=(_gpus(1),)).existing] == ["n2"]
+    assert [one.node for one in _plan(served, _pod("b", "served"), *nodes, types=(_gpus(1),)).existing] == ["n2"]
 
 
 @pytest.mark.parametrize("slices", [(), (_of_node("n1"),)])
@@ -446,7 +446,7 @@ def test_a_device_whose_pods_all_move_is_free(is_going: bool) -> None:
     live = pod("live", node="n1", owner="rs")
     there = node("n1", node_pool="default", deleted=EPOCH if is_going else None)
     plan = _plan(
-        _claim("a"), _pod("a", "a"), live, there, _everywhere(1), _held("held", "shared", "device-0", by="live")
+        _claim("a"), _pod("a", "a"), live, there, _everywhere(1), _allocated("served", "shared", "device-0", by="live")
     )
     assert (("default/a") in {left.pod for left in plan.unplaced}) != is_going
 
@@ -499,8 +499,8 @@ def test_amounts_are_rounded_up_to_valid_ones() -> None:
 def test_a_share_whose_pod_moves_is_free_again() -> None:
     """(P4, partial) Of 16Gi a pod that stays has 4Gi, and one that goes 10Gi."""
     shares = [
-        _held("live", "shared", "device-0", by="live", consumedCapacity={"memory": "4Gi"}),
-        _held("going", "shared", "device-0", by="going", consumedCapacity={"memory": "10Gi"}),
+        _allocated("live", "shared", "device-0", by="live", consumedCapacity={"memory": "4Gi"}),
+        _allocated("going", "shared", "device-0", by="going", consumedCapacity={"memory": "10Gi"}),
         pod("live", node="n1", owner="rs"),
         pod("going", node="n2", owner="rs"),
         node("n1", node_pool="default", cpu="1"),
@@ -576,8 +576,8 @@ def test_what_no_api_server_lets_in_ends_no_plan(said: Document) -> None:
 
 def test_an_amount_that_is_none_counts_for_nothing_where_it_is_used() -> None:
     """Of a claim that has its device."""
-    held = _held("theirs", "pool", "device-0", "their-pod", consumedCapacity={"memory": "??"})
-    plan = _plan(held, _claim("mine", _exactly()), _pod("claims", "mine"), _pod("other"), _everywhere(2))
+    served = _allocated("theirs", "pool", "device-0", "their-pod", consumedCapacity={"memory": "??"})
+    plan = _plan(served, _claim("mine", _exactly()), _pod("claims", "mine"), _pod("other"), _everywhere(2))
     assert "other" in [name for names in _together(plan) for name in names]
 
 
@@ -720,7 +720,7 @@ def _share(name: str, **result: Any) -> ResourceClaim:
 def test_a_device_is_taken_as_it_was_when_it_was_given(said: Document, result: Document, is_free: bool) -> None:
     """Whatever its driver says of sharing by now (kubernetes-sigs/karpenter #3210, #3212, #3213, #3221)."""
     asked: Document = {"capacity": {"requests": {"memory": "8Gi"}}} if "capacity" in said else {}
-    objects = _claim("a", _exactly(**asked)), _pod("a", "a"), _share("held", **result)
+    objects = _claim("a", _exactly(**asked)), _pod("a", "a"), _share("served", **result)
     assert bool(_together(_plan(*objects, _everywhere(1, **said)))) == is_free
 
 
@@ -729,9 +729,9 @@ def test_what_somebody_else_than_pods_uses_is_not_free_when_its_pods_leave(other
     """(kubernetes-sigs/karpenter #3212)"""
     got = {"request": "req", "driver": GPU, "pool": "shared", "device": "device-0"}
     users = [{"resource": "pods", "name": "live"}, *others]
-    held = _claim("held", status={"allocation": {"devices": {"results": [got]}}, "reservedFor": users})
+    served = _claim("served", status={"allocation": {"devices": {"results": [got]}}, "reservedFor": users})
     there = pod("live", node="n1", owner="rs"), node("n1", node_pool="default", deleted=EPOCH)
-    plan = _plan(_claim("a"), _pod("a", "a"), *there, held, _everywhere(1))
+    plan = _plan(_claim("a"), _pod("a", "a"), *there, served, _everywhere(1))
     assert ("default/a" in {left.pod for left in plan.unplaced}) == bool(others)
 
 
@@ -747,9 +747,9 @@ def test_counters_of_a_device_that_claims_share_are_not_taken_again() -> None:
             "b": {"devices": _devices(1, **_SHARED, consumesCounters=consumes)},
         }.items()
     ]
-    held = _share("held", consumedCapacity={"memory": "8Gi"}, shareID="s")
+    served = _share("served", consumedCapacity={"memory": "8Gi"}, shareID="s")
     asked: Document = {"capacity": {"requests": {"memory": "8Gi"}}}
-    assert "a" not in _why(_plan(_claim("a", _exactly(**asked)), _pod("a", "a"), held, *said))
+    assert "a" not in _why(_plan(_claim("a", _exactly(**asked)), _pod("a", "a"), served, *said))
 
 
 def test_pods_that_share_a_claim_of_several_nodes_have_claims_of_their_own() -> None:
@@ -855,8 +855,8 @@ def test_a_daemon_set_whose_pod_is_still_to_come_has_its_devices_on_a_node(initi
 def test_a_daemon_set_s_pod_that_runs_has_its_devices_once() -> None:
     """Its claim has them already."""
     running = _pod("agent-1", "*one", node="n1", owner=owner("DaemonSet", "agent"))
-    held = _held("agent-1-c", "of-n1", "device-0", "agent-1")
-    plan = _plan(ONE, _daemons(), running, held, _node("n1"), _of_node("n1", 2), _pod("a", "*one"), types=(_gpus(2),))
+    served = _allocated("agent-1-c", "of-n1", "device-0", "agent-1")
+    plan = _plan(ONE, _daemons(), running, served, _node("n1"), _of_node("n1", 2), _pod("a", "*one"), types=(_gpus(2),))
     assert [placement.pods for placement in plan.existing] == [("default/a",)]
 
 
@@ -910,7 +910,7 @@ def test_who_wants_all_devices_wants_the_tainted_ones_too() -> None:
 def test_of_devices_that_claims_share_all_are_those_with_room() -> None:
     """One of two is full: the other one is all that there is."""
     shared = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "16Gi"}}}
-    full = _held("full", "of-n1", "device-0", by="live", shareID="s", consumedCapacity={"memory": "16Gi"})
+    full = _allocated("full", "of-n1", "device-0", by="live", shareID="s", consumedCapacity={"memory": "16Gi"})
     slices = _published("of-n1", _slice(*_devices(2, **shared), pool="of-n1", nodeName="n1"))
     live = pod("live", node="n1", owner="rs")
     plan = _plan(_claim("a", {"name": "req", "exactly": _ALL}), full, live, _pod("a", "a"), slices, _node("n1"))
@@ -958,12 +958,12 @@ def test_devices_of_two_zones_share_counters() -> None:
         _published("counters", msgspec.structs.replace(_slice(sharedCounters=[counters], allNodes=True), pool=pool))
     )
     assert _plan(_claim("a"), _pod("a", "a", node_selector={ZONE: B}), *slices).launches
-    held = _held("held", "pool", "a", by="live")
-    assert not _plan(_claim("a"), held, _pod("a", "a", node_selector={ZONE: B}), *slices).launches
+    served = _allocated("served", "pool", "a", by="live")
+    assert not _plan(_claim("a"), served, _pod("a", "a", node_selector={ZONE: B}), *slices).launches
 
 
 def test_all_devices_of_a_node_and_of_several_are_not_given_together() -> None:
-    """They are given apart here. Such a pod waits, and is told so."""
+    """They are given apart here. Such a pod waits, and its reason says so."""
     plan = _plan(_claim("a", {"name": "req", "exactly": _ALL}), _pod("a", "a"), _everywhere(1), types=(_gpus(1),))
     assert _why(plan) == {"a": "its resource claims ask for all devices, of a node and of several nodes"}
 

@@ -69,7 +69,7 @@ def test_every_type_of_a_launch_has_the_devices() -> None:
     assert violated(asked, packing(both, left=("default/b",))) == {"Devices"}
 
 
-@pytest.mark.parametrize(("more", "code"), [((), set()), ((_claim("held", status=_ALLOCATED),), {"Devices"})])
+@pytest.mark.parametrize(("more", "code"), [((), set()), ((_claim("served", status=_ALLOCATED),), {"Devices"})])
 def test_what_a_claim_has_is_taken(more: tuple[ResourceClaim, ...], code: set[str]) -> None:
     """A device on a node that exists, free or had by another claim."""
     published = msgspec.convert({"metadata": {"name": "s"}, "spec": {**_SLICE, "nodeName": "n1"}}, ResourceSlice)

@@ -108,8 +108,8 @@ class Device:
             return {}
         asked = dict(wanted.capacity)
         amounts = {name: capacity.taken_by(asked.get(name)) for name, capacity in self.capacity.items()}
-        known = {name: amount for name, amount in amounts.items() if amount is not None}
-        return known if len(known) == len(amounts) else None
+        allowed = {name: amount for name, amount in amounts.items() if amount is not None}
+        return allowed if len(allowed) == len(amounts) else None
 
     def is_selected(self, wanted: Wanted) -> bool:
         """Whether it is what is wanted, taken or not."""
@@ -269,12 +269,12 @@ def _is_wrong(parts: Sequence[tuple[str, ResourceSliceSpec]], counters: Iterable
     """
     names = [(owner, device.name) for owner, spec in parts for device in spec.devices]
     sets = [(one.name, frozenset(one.counters)) for spec in counters for one in spec.shared_counters]
-    known = dict(sets)
+    by_name = dict(sets)
     taken = (one for _, spec in parts for device in spec.devices for one in device.consumes_counters)
     return (
         len(set(names)) < len(names)
-        or len(known) < len(sets)
-        or any(not known.get(one.counter_set, frozenset()) >= one.counters.keys() for one in taken)
+        or len(by_name) < len(sets)
+        or any(not by_name.get(one.counter_set, frozenset()) >= one.counters.keys() for one in taken)
     )
 
 

@@ -99,8 +99,8 @@ class DeviceColumns:
         takes = np.array([column.takes(needs) for column in self._columns[: self._shared]], dtype=np.int64)
         counted = np.flatnonzero(takes)
         served = {stock: room(stock, (), needs, MOST_PODS) for stock in left}
-        known = {stock: int((row[counted] // takes[counted]).min(initial=MOST_PODS)) for stock, row in left.items()}
-        if all(known[stock] <= count for stock, count in served.items()):
+        most = {stock: int((row[counted] // takes[counted]).min(initial=MOST_PODS)) for stock, row in left.items()}
+        if all(most[stock] <= count for stock, count in served.items()):
             return None
         return _Column(lambda other: int(requests.asked(other) == asked), lambda stock, _: served.get(stock, 0))
 
@@ -138,10 +138,10 @@ class _Requests:
         #: By kind of request the first that gets the same of these stocks; without those that are too many.
         self._like: dict[_Kind, _Kind] = {}
         self._amounts: dict[_Kind, _Usable] = {}
-        known: dict[Hashable, _Kind] = {}
+        firsts: dict[Hashable, _Kind] = {}
         for kind in dict.fromkeys(map(_kind, wanted)):
             usable = {stock: dict(_usable(stock, kind)) for stock in stocks}
-            first = known.setdefault(repr([list(one.items()) for one in usable.values()]), kind)
+            first = firsts.setdefault(repr([list(one.items()) for one in usable.values()]), kind)
             self._like[kind] = first
             if first is kind and len(self._amounts) < _MOST_KINDS:
                 self._amounts[kind] = usable
@@ -189,8 +189,8 @@ class _Requests:
         return self._column(inside, lambda stock, taken: _shares(stock, taken, self._usable_of(stock, kind)))
 
     def _usable_of(self, stock: Stock, kind: _Kind) -> Mapping[int, Mapping[str, Decimal]]:
-        known = self._amounts.get(kind, {})
-        return known[stock] if stock in known else dict(_usable(stock, kind))
+        by_stock = self._amounts.get(kind, {})
+        return by_stock[stock] if stock in by_stock else dict(_usable(stock, kind))
 
     def _is_inside(self, kind: _Kind, other: _Kind) -> bool:
         """Whether each device for the one could be for the other one, which takes no more of it."""
