@@ -9,7 +9,7 @@ from joinery.objects.errors import NotFoundError
 from joinery.objects.karpenter.labels import VERSION
 from joinery.objects.kubernetes.references import reference
 from joinery_cli.doctor.findings import Check, Finding, fail, note, ok, warn
-from joinery_cli.doctor.site import NoStackError, Site
+from joinery_cli.doctor.site import NoStackError, Site, parameters_of
 
 _DEPLOY = "make deploy CLUSTER={cluster}"
 
@@ -43,17 +43,12 @@ def other_stacks(site: Site) -> Iterator[Finding]:
         for one in stacks
         if one["StackName"] != site.stack
         and str(one.get("Description", "")).startswith("Joinery")
-        and {"ParameterKey": "ClusterName", "ParameterValue": site.cluster}.items() <= _parameter(one).items()
+        and parameters_of(one).get("ClusterName") == site.cluster
         and one["StackStatus"] != "DELETE_COMPLETE"
     ]
     if others:
         remedy = "one stack a cluster: remove one (sam delete --stack-name NAME)"
         yield fail("stack", f"{', '.join(others)} is for cluster {site.cluster}, too", remedy)
-
-
-def _parameter(one: dict[str, list[dict[str, str]]]) -> dict[str, str]:
-    named = (p for p in one.get("Parameters", ()) if p["ParameterKey"] == "ClusterName")
-    return {key: str(value) for parameter in named for key, value in parameter.items()}
 
 
 def versions(site: Site) -> Iterator[Finding]:

@@ -112,10 +112,7 @@ class Site:
 
     def _given(self) -> Mapping[str, str]:
         shared = {name: value for name, value in self.home._given().items() if name in _SHARED} if self.home else {}
-        return {**shared, **self._own_parameters()}
-
-    def _own_parameters(self) -> Mapping[str, str]:
-        return {one["ParameterKey"]: one["ParameterValue"] for one in self.description.get("Parameters", ())}
+        return {**shared, **parameters_of(self.description)}
 
     @property
     def home(self) -> "Site | None":
@@ -123,7 +120,7 @@ class Site:
 
         What follows has its parts, too: a member's resources have the names that they have in a home.
         """
-        name = self._own_parameters().get("Home", "")
+        name = parameters_of(self.description).get("Home", "")
         if not name:
             return None
 
@@ -204,6 +201,11 @@ class Site:
                 self._facts[name] = ask()
             answer: T = self._facts[name]
             return answer
+
+
+def parameters_of(described: Mapping[str, Any]) -> Mapping[str, str]:
+    """The parameters of a stack, of what CloudFormation says of it."""
+    return {one["ParameterKey"]: one.get("ParameterValue", "") for one in described.get("Parameters", ())}
 
 
 def metric_sum(site: Site, namespace: str, name: str, dimensions: Mapping[str, str], span: timedelta) -> float:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from joinery.gateways.memory.register import key_of
 from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.stack_settings import pairs_of, written
-from joinery_cli.uninstall.place import Place, parameters_of
+from joinery_cli.doctor.site import parameters_of
+from joinery_cli.uninstall.place import Place
 
 #: The parameter of a member's stack that names its home's, and the setting of a home's.
 HOME, MEMBERS = "Home", "Members=true"

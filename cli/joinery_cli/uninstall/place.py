@@ -11,7 +11,7 @@ from typing import Any
 from joinery.decisions.installation.removal import Disposal, Nodes
 from joinery.gateways.kubernetes.gateway import Objects
 from joinery.objects.errors import JoineryError
-from joinery_cli.doctor.site import Aws
+from joinery_cli.doctor.site import Aws, parameters_of
 
 
 class UnfinishedError(JoineryError):
@@ -81,11 +81,6 @@ class Place:
         listed = self.aws.ask("cloudformation", "list_stacks", StackStatusFilter=list(wanted))["StackSummaries"]
         ids = [one["StackId"] for one in listed if one["StackName"] == self.stack]
         return str(ids[0]) if ids else ""
-
-
-def parameters_of(described: Mapping[str, Any]) -> Mapping[str, str]:
-    """The parameters of a stack, of what CloudFormation says of it."""
-    return {one["ParameterKey"]: one.get("ParameterValue", "") for one in described.get("Parameters", ())}
 
 
 #: Every status of a stack that is there (CloudFormation API StackSummary).
