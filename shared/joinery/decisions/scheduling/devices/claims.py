@@ -271,7 +271,7 @@ class Claims:
         together = allocate(stock, taken, tuple(claim.needs for claim in asking))
         if together is not None:
             return together, asking
-        for claim in asking:
+        for claim in asking if len(asking) > 1 else ():
             after = allocate(stock, taken, (claim.needs,))
             if after is not None:
                 taken = after
