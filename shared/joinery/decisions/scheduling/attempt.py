@@ -110,16 +110,16 @@ class PackingAttempt:
         """The packing with its bounds. ``at``: the same problem with the prices that they are of, if others than nodes
         were chosen by.
         """
-        found = self.bounds if at is None else self._bounds_at(at)
+        proven = self.bounds if at is None else self._bounds_at(at)
         if self.shares.relaxed:
             # The second bound keeps preferences for spot that these nodes have given up.
-            found = Bounds(hard=found.hard, keeping=found.hard, weaknesses=found.weaknesses)
+            proven = Bounds(hard=proven.hard, keeping=proven.hard, weaknesses=proven.weaknesses)
         return replace(
             self.packing,
-            lower_bound=found.hard,
-            kept_bound=found.keeping,
-            kept=found.kept,
-            weaknesses=found.weaknesses,
+            lower_bound=proven.hard,
+            kept_bound=proven.keeping,
+            kept=proven.kept,
+            weaknesses=proven.weaknesses,
         )
 
     def _bounds_at(self, other: Problem) -> Bounds:

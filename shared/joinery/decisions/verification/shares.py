@@ -103,6 +103,8 @@ def _could_be_on_demand(pool: NodePool, launch: Launch, options: LaunchOptions) 
     """Whether the launch allows spot, and would do without: with types that take no more of the pool's limits than the
     one that it counts on, and enough of them for minValues.
     """
+    if not _allows_spot(launch):
+        return False
     usable = options.usable(launch)
     counted = next((one.kind.capacity for one in usable if one.kind.name == launch.offering.instance_type), {})
     limited = amounts(pool.spec.limits).keys() - {"nodes"}
@@ -112,10 +114,8 @@ def _could_be_on_demand(pool: NodePool, launch: Launch, options: LaunchOptions) 
         if (option := _on_demand_of(one))
         and all(one.kind.capacity.get(name, 0) <= counted.get(name, 0) for name in limited)
     ]
-    if not _allows_spot(launch) or not kept:
-        return False
     quotas = (rule for rule in pool.spec.template.spec.requirements if rule.min_values is not None)
-    return all(distinct(keys.canonical(rule.key), kept) >= (rule.min_values or 0) for rule in quotas)
+    return bool(kept) and all(distinct(keys.canonical(rule.key), kept) >= (rule.min_values or 0) for rule in quotas)
 
 
 def _on_demand_of(option: LaunchOption) -> LaunchOption | None:

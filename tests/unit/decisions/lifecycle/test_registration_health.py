@@ -13,7 +13,7 @@ from joinery.decisions.lifecycle.pools.registration_health import (
 )
 from joinery.objects.karpenter.conditions import find
 from joinery.objects.karpenter.labels import RETIRED_FOR
-from joinery.objects.karpenter.meta import OwnerReference
+from joinery.objects.karpenter.meta import OwnerReference, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.snapshot.claims import with_status
@@ -25,12 +25,11 @@ _MINUTE = timedelta(minutes=1)
 
 def _after(minutes: int, *conditions: str, reason: str = "Abandoned") -> NodePool:
     """The pool after a launch that was retired at that age, for a reason. ``conditions``: those that it had reached."""
-    pool = builders.node_pool()
-    owned = pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"uid": "uid-pool"})})
-    known = with_registration_health(owned, (), None, START - 60 * _MINUTE)
+    owned = with_metadata(builders.node_pool(), uid="uid-pool")
+    unknown = with_registration_health(owned, (), None, START - 60 * _MINUTE)
     given: dict[str, Any] = {"created": START - minutes * _MINUTE, "deleted": START}
     claim = _claim("claim-1", conditions, annotations={RETIRED_FOR: reason}, **given)
-    return with_registration_health(known, [claim], None, START)
+    return with_registration_health(unknown, [claim], None, START)
 
 
 def _claim(name: str, conditions: Sequence[str], *, since: datetime = START, **given: Any) -> NodeClaim:
@@ -38,7 +37,7 @@ def _claim(name: str, conditions: Sequence[str], *, since: datetime = START, **g
     reached = [one.model_copy(update={"last_transition_time": since}) for one in claim.status.conditions]
     claim = with_status(claim, conditions=reached)
     owner = OwnerReference(api_version="karpenter.sh/v1", kind="NodePool", name="default", uid="uid-pool")
-    return claim.model_copy(update={"metadata": claim.metadata.model_copy(update={"owner_references": [owner]})})
+    return with_metadata(claim, owner_references=[owner])
 
 
 def test_a_replacement_that_its_command_gave_up_waiting_for_has_failed() -> None:
