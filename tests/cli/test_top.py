@@ -24,7 +24,7 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.errors import UnavailableError
 from joinery.objects.karpenter.conditions import unknown
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.karpenter.labels import PAUSED
+from joinery.objects.karpenter.labels import ON_DEMAND_SHARE, PAUSED
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import observed, with_condition
@@ -35,7 +35,7 @@ from joinery_cli.output.top_lines import SORTS, Look, lines, summary
 from joinery_cli.view.disruption_groups import view
 from joinery_cli.view.top_groups import top_view
 from joinery_cli.view.top_view import Phase, TopView
-from simulator.builders import EPOCH, node_claim, node_pool, pod, pod_group
+from simulator.builders import EPOCH, node, node_claim, node_pool, pod, pod_group
 from tests.cli import packings
 from tests.cli.conftest import CLUSTER, NOW, Run, Write
 from tests.cli.disruptions import DISRUPTIONS, PRICE, PROBLEM, SOLD
@@ -86,6 +86,19 @@ def test_a_node_of_a_paused_node_pool_goes_without_a_command() -> None:
     assert going
     assert states[going[0]].why.startswith("NodePool default is paused until somebody resumes it, which saves $")
     assert all(why.startswith("NodePool default is paused until somebody resumes it; ") for why in kept)
+
+
+@pytest.mark.parametrize(("share", "lacking"), [("100%", 1), ("3", 0)])
+def test_a_node_pool_whose_share_on_demand_is_short_says_so(share: str, lacking: int) -> None:
+    """In its heading, and by how much; as JSON also one that is kept. Of its four nodes three are on demand."""
+    asking = with_metadata(node_pool(), annotations={ON_DEMAND_SHARE: share})
+    snapshot = PROBLEM.packing.snapshot
+    on_spot = node("node-4", instance_type="t1.micro", capacity_type="spot")
+    top = _top(_with(PROBLEM, node_pools=(asking,), nodes=(*snapshot.nodes[:3], on_spot)))
+    (heading,) = [line for line in _said(top) if line.startswith("▾ NodePool default: ")]
+    assert heading.partition("; ")[2] == ("lacks 1 on demand" if lacking else "")
+    (document,) = top_document(top)["shares"]
+    assert document == {"nodePool": "default", "share": share, "nodes": 4, "onDemand": 3, "wanted": 3 + lacking}
 
 
 def test_a_node_that_comes_and_one_that_goes_say_at_which_step_they_are() -> None:

@@ -11,6 +11,8 @@ from joinery.controllers.telemetry import count, metrics
 from joinery.decisions.metrics.cluster import PASSING
 from joinery.decisions.metrics.definitions import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
 from joinery.objects.actions import MarkUnavailable
+from joinery.objects.karpenter.labels import ON_DEMAND_SHARE
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
@@ -93,6 +95,17 @@ def test_the_cluster_s_nodes_and_price_are_told_in_each_run(stand: Stand, counte
     assert counted()["karpenter_cluster_state_node_count"] == 2
     assert counted()["joinery_nodes_spot_count"] == 2
     assert 0 < counted()["karpenter_nodepools_cost_total"] < counted()["joinery_nodes_list_cost"]
+
+
+def test_how_much_shares_on_demand_lack_is_told(stand: Stand, counted: Counted) -> None:
+    """Both nodes are spot nodes, and the NodePool has been given a share since."""
+    running_apart(stand, 2)
+    stand.consolidate()
+    assert "joinery_on_demand_share_lacking" not in counted()
+    pool = stand.world.cluster.node_pools["default"]
+    stand.world.cluster.add(with_metadata(pool, annotations={ON_DEMAND_SHARE: "2"}))
+    stand.consolidate()
+    assert counted()["joinery_on_demand_share_lacking"] == 2
 
 
 def test_what_is_sent_by_node_pool_is_asked_for(stand: Stand, sent: Callable[[], list[dict[str, Any]]]) -> None:

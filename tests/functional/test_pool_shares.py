@@ -4,8 +4,11 @@ from collections import Counter
 
 import pytest
 
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.karpenter.conditions import find
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, ON_DEMAND_SHARE, SPOT
 from joinery.objects.karpenter.meta import Requirement, with_metadata
+from simulator.builders import pod
 from simulator.world import World
 from tests.functional.older import provisioner, template
 from tests.functional.stand import APART, Stand
@@ -26,6 +29,13 @@ def _alone(stand: Stand, count: int) -> None:
 
 def _kinds(stand: Stand) -> dict[str, int]:
     return dict(Counter(claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims))
+
+
+def _short(stand: Stand) -> tuple[str, str] | None:
+    """What the NodePool's condition says of its share."""
+    conditions = stand.world.cluster.node_pools["default"].status.conditions
+    said = ((one.reason, one.message) for one in conditions if one.type == "joinery.dev/OnDemandShareNotKept")
+    return next(said, None)
 
 
 @pytest.fixture
@@ -53,6 +63,27 @@ def test_a_share_that_cannot_be_kept_is_said_of_the_node_pool(stand: Stand) -> N
         "default": "0 of 1 node is on demand, and joinery.dev/on-demand (1) asks for 1: the pods of the others require "
         "spot, or there is no on-demand capacity for them"
     }
+
+
+def test_a_short_share_is_a_condition_until_nodes_make_up_for_it(stand: Stand) -> None:
+    """The annotation is new, and two nodes are on spot. The pool stays Ready, and no plan is asked for because of it.
+    A third and a fourth node make up for it.
+    """
+    _alone(stand, 2)
+    stand.settle()
+    assert _kinds(stand) == {SPOT: 2}
+    assert _short(stand) is None
+    stand.rung()
+    _asking(stand, "2")
+    assert Bell.PROVISIONING not in stand.rung()
+    assert _short(stand) == (
+        "TooFewOnDemand", "0 of 2 nodes are on demand, and joinery.dev/on-demand (2) asks for 2"
+    )  # fmt: skip
+    assert find(stand.world.cluster.node_pools["default"].status.conditions, "Ready").status == "True"  # type: ignore[union-attr]
+    stand.world.cluster.add(*(pod(f"more-{n}", labels={"app": "web"}, affinity=APART, cpu="900m") for n in (1, 2)))
+    stand.settle()
+    assert _kinds(stand) == {SPOT: 2, ON_DEMAND: 2}
+    assert _short(stand) is None
 
 
 @pytest.mark.parametrize("share", ["two", "101%", "2+", "-1", ""])

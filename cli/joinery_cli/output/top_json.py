@@ -9,6 +9,7 @@ import msgspec
 from joinery_cli.output.json import DIGITS, moment_text, rounded_down
 from joinery_cli.output.visible import in_json
 from joinery_cli.view.costs import CURRENCY
+from joinery_cli.view.pool_shares import share_document
 from joinery_cli.view.top_view import TopNext, TopNode, TopPods, TopView
 
 
@@ -21,6 +22,7 @@ def write_line(document: Mapping[str, Any]) -> None:
 def top_document(view: TopView) -> Mapping[str, Any]:
     """Everything that the screen shows."""
     decision = view.seen.disruptions
+    shares = [{"nodePool": pool.name, **share_document(pool.share)} for pool in view.pools if pool.share]
     return {
         "apiVersion": "joinery.dev/v1",
         "kind": "Top",
@@ -39,6 +41,7 @@ def top_document(view: TopView) -> Mapping[str, Any]:
             "savings": round(view.seen.savings, DIGITS),
             **({"headroom": view.seen.headroom.document()} if view.seen.headroom else {}),
         },
+        **({"shares": shares} if shares else {}),
         "nodes": [_node(node) for node in view.nodes],
         "pending": [_pods(one) for one in view.pending],
         "next": [_next(one) for one in view.coming],

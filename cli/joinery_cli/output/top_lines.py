@@ -154,8 +154,10 @@ def _pods_heading(view: TopView) -> str:
 def _pool(pool: TopPool, look: Look) -> str:
     name = f"NodePool {pool.name}" if pool.name else "Nodes of no NodePool"
     full = f"cpu {pool.fullness('cpu'):.0%}, memory {pool.fullness('memory'):.0%}"
+    lacking = pool.share.lacking if pool.share else 0
+    short = f"; lacks {lacking} on demand" if lacking else ""
     sort = f"; by {look.sort}" if look.sort != "price" else ""
-    return f"{name}: {count(len(pool.nodes), 'node')}, {money(pool.hourly)}/h, {full}{sort}"
+    return f"{name}: {count(len(pool.nodes), 'node')}, {money(pool.hourly)}/h, {full}{short}{sort}"
 
 
 def _node(node: TopNode, now: datetime, look: Look) -> Line:

@@ -106,7 +106,8 @@ def _pools(problem: DisruptionProblem, seen: DisruptionView) -> tuple[TopPool, .
                 until=until,
             )
         )
-    grouped = [TopPool(name=name, nodes=tuple(nodes)) for name, nodes in pools.items()]
+    shares = snapshot.pool_shares
+    grouped = [TopPool(name=name, nodes=tuple(nodes), share=shares.get(name)) for name, nodes in pools.items()]
     return tuple(sorted(grouped, key=lambda pool: (not pool.name, -pool.hourly, natural(pool.name))))
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.objects.snapshot.pool_shares import PoolShare
 from joinery_cli.view.disruption_view import DisruptionView, DrawnNode
 
 
@@ -46,10 +47,13 @@ class TopNode:
 
 @dataclass(frozen=True, kw_only=True)
 class TopPool:
-    """The nodes of one NodePool; its name is empty for nodes that are of none."""
+    """The nodes of one NodePool; its name is empty for nodes that are of none. ``share``: how its share on demand
+    stands, if it has one.
+    """
 
     name: str
     nodes: tuple[TopNode, ...]
+    share: PoolShare | None = None
 
     @property
     def hourly(self) -> float:

@@ -203,6 +203,9 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
             (NODE_POOL,), "a condition that older versions wrote: it is removed"
         ),
         f"{labels.OWN_GROUP}/Paused": OwnKey((NODE_POOL,), "a condition: until when it is paused"),
+        f"{labels.OWN_GROUP}/OnDemandShareNotKept": OwnKey(
+            (NODE_POOL,), "a condition: fewer of its nodes are on demand than `joinery.dev/on-demand` asks for"
+        ),
         f"{labels.OWN_GROUP}/ZonalShift": OwnKey((NODE_POOL,), "a condition: the zones in which nothing is bought now"),
         f"{labels.OWN_GROUP}/Refused": OwnKey(
             (NODE_CLAIM,), "a condition: what was refused for it, by whom, and what helps; it is asked for again"

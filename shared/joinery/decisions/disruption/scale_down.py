@@ -17,12 +17,12 @@ from itertools import groupby, islice
 from joinery.decisions.disruption.moves import eviction_cost
 from joinery.objects.actions import Announce, Command, DeleteClaim
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ZONE
+from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import comes_with_node, is_active, is_protected, priorities_of
-from joinery.objects.snapshot.pool_shares import ON_DEMAND_KINDS, PoolShare
+from joinery.objects.snapshot.pool_shares import PoolShare, is_on_demand_node
 from joinery.objects.snapshot.replicas import StaticPool, static_pools
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -102,7 +102,7 @@ class _SurplusNodes:
             yield left.pop(spared)
 
     def _is_on_demand(self, candidate: _Candidate) -> bool:
-        return self.views_of[candidate.claim.metadata.name].labels.get(CAPACITY_TYPE) in ON_DEMAND_KINDS
+        return is_on_demand_node(self.views_of[candidate.claim.metadata.name].labels, candidate.claim)
 
     def _candidate(self, claim: NodeClaim) -> _Candidate:
         view, now = self.views_of[claim.metadata.name], self.snapshot.now

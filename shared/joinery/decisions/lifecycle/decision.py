@@ -13,6 +13,7 @@ from joinery.decisions.lifecycle.pools.canary import trials
 from joinery.decisions.lifecycle.pools.overlay_status import overlay_statuses
 from joinery.decisions.lifecycle.pools.readiness import readiness
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
+from joinery.decisions.lifecycle.pools.shares import SHARE_NOT_KEPT
 from joinery.decisions.lifecycle.repair import Repairs, repairs
 from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
 from joinery.decisions.lifecycle.step import advance
@@ -41,6 +42,8 @@ from joinery.objects.policies import NodeRepair
 from joinery.objects.refusals import due
 from joinery.objects.snapshot.claims import moment
 
+#: Conditions that say how nodes do, and nothing of whether one may be bought.
+_OF_NODES = frozenset({REGISTRATION_HEALTHY, SHARE_NOT_KEPT})
 #: How soon a deadline counts as near.
 _NEAR = timedelta(minutes=5)
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -200,7 +203,7 @@ def _changes_readiness(command: Command) -> bool:
     if not isinstance(command, UpdatePool | UpdateClass | UpdateOverlay):
         return False
     before, after = (
-        {it.type: it.status for it in read.status.conditions if it.type != REGISTRATION_HEALTHY}
+        {it.type: it.status for it in read.status.conditions if it.type not in _OF_NODES}
         for read in (command.before, command.after)
     )
     return before != after

@@ -42,6 +42,7 @@ def standing(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterat
     joined = [claim for claim in claims.values() if claim.status.node_name]
     yield Measurement(Gauge.NODES, len(joined))
     yield Measurement(Gauge.SPOT, sum(claim.metadata.labels.get(CAPACITY_TYPE) == SPOT for claim in joined))
+    yield Measurement(Gauge.SHARES_LACK, sum(share.lacking for share in snapshot.pool_shares.values()))
     yield Measurement(Gauge.COST, decision.before)
     # Where both are one figure, the second series would cost money and say nothing.
     yield Measurement(Gauge.LIST_COST, listed if abs(listed - decision.before) > 0.005 * listed else 0.0)

@@ -147,6 +147,10 @@ class Gauge(Enum):
         unit="None",
     )
     SPOT = Metric("joinery_nodes_spot_count", "how many of the nodes are spot")
+    SHARES_LACK = Metric(
+        "joinery_on_demand_share_lacking",
+        "how many more nodes should be on demand by `joinery.dev/on-demand` of their NodePools",
+    )
     GAP = Metric(
         "joinery_consolidation_gap_percent",
         "how far the nodes' price is above the least that is provably possible, moves considered",

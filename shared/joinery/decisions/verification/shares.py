@@ -1,7 +1,7 @@
 """Shares on demand of NodePools: no plan leaves one short that it could keep, and no disruption makes one shorter."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -12,6 +12,7 @@ from joinery.decisions.verification.launch_options import LaunchOption, LaunchOp
 from joinery.decisions.verification.nodepools import distinct
 from joinery.decisions.verification.violation import Violation, ViolationCode
 from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.quantity import amounts
 from joinery.objects.policies import on_demand_share_of
@@ -72,12 +73,13 @@ def _counts(snapshot: Snapshot, packing: Packing) -> Mapping[str, _Count]:
     if not pools:
         return {}
     nodes, on_demand = Counter[str](), Counter[str]()
+    bound = {claim.metadata.name for claim in snapshot.managed_claims if not _allows_spot(claim.spec.requirements)}
     standing = {
-        view.claim: (view.pool, view.labels.get(keys.CAPACITY_TYPE) in _ON_DEMAND)
+        view.claim: (view.pool, view.labels.get(keys.CAPACITY_TYPE) in _ON_DEMAND or view.claim in bound)
         for view in snapshot.views
         if view.claim and not view.is_leaving
     }
-    coming = ((launch.node_pool, not _allows_spot(launch)) for launch in packing.launches)
+    coming = ((launch.node_pool, not _allows_spot(launch.requirements)) for launch in packing.launches)
     for pool, is_on_demand in chain(standing.values(), coming):
         nodes[pool] += 1
         on_demand[pool] += is_on_demand
@@ -94,8 +96,8 @@ def _wanted(pool: NodePool, nodes: int) -> int:
     return first + -((nodes - first) * -share.percent // 100)
 
 
-def _allows_spot(launch: Launch) -> bool:
-    rules = [rule for rule in launch.requirements if rule.key == keys.CAPACITY_TYPE and rule.operator == "In"]
+def _allows_spot(requirements: Iterable[Requirement]) -> bool:
+    rules = [rule for rule in requirements if rule.key == keys.CAPACITY_TYPE and rule.operator == "In"]
     return not rules or any(keys.SPOT in rule.values for rule in rules)
 
 
@@ -103,7 +105,7 @@ def _could_be_on_demand(pool: NodePool, launch: Launch, options: LaunchOptions) 
     """Whether the launch allows spot, and would do without: with types that take no more of the pool's limits than the
     one that it counts on, and enough of them for minValues.
     """
-    if not _allows_spot(launch):
+    if not _allows_spot(launch.requirements):
         return False
     usable = options.usable(launch)
     counted = next((one.kind.capacity for one in usable if one.kind.name == launch.offering.instance_type), {})

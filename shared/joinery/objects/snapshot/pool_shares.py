@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, ON_DEMAND_SHARE, RESERVED, canonical
 from joinery.objects.karpenter.meta import Requirement
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.policies import OnDemandShare, on_demand_share_of
 
@@ -58,10 +59,11 @@ def pool_shares(snapshot: "Snapshot") -> Mapping[str, PoolShare]:
         return {}
     # A Node that a kubelet left behind under another name is of the same claim.
     staying = {view.claim: view for view in snapshot.views if view.pool in asked and not view.is_leaving and view.claim}
+    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims if claim.metadata.name in staying}
     nodes, on_demand = Counter[str](), Counter[str]()
-    for view in staying.values():
+    for name, view in staying.items():
         nodes[view.pool] += 1
-        on_demand[view.pool] += view.labels.get(CAPACITY_TYPE, "") in ON_DEMAND_KINDS
+        on_demand[view.pool] += is_on_demand_node(view.labels, claims[name])
     return {name: PoolShare(share, nodes[name], on_demand[name]) for name, share in asked.items()}
 
 
@@ -71,6 +73,13 @@ def share_asked(pool: NodePool) -> OnDemandShare | None:
         return on_demand_share_of(pool.metadata.annotations[ON_DEMAND_SHARE])
     except (KeyError, ValueError):
         return None
+
+
+def is_on_demand_node(labels: Mapping[str, str], claim: NodeClaim) -> bool:
+    """Whether a node with these labels is on demand for certain. One that is not launched yet has none of that kind
+    where it may be in a reservation as well.
+    """
+    return labels.get(CAPACITY_TYPE, "") in ON_DEMAND_KINDS or is_on_demand(claim.spec.requirements)
 
 
 def is_on_demand(requirements: Iterable[Requirement]) -> bool:

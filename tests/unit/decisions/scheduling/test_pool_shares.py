@@ -17,7 +17,15 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.replicas import replenish
 from joinery.decisions.verification.verify import verify
 from joinery.objects.commitments import PaidFor, SavingsPlan
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, INTERRUPTED_AT, ON_DEMAND, ON_DEMAND_SHARE, SPOT, ZONE
+from joinery.objects.karpenter.labels import (
+    CAPACITY_TYPE,
+    INTERRUPTED_AT,
+    ON_DEMAND,
+    ON_DEMAND_SHARE,
+    RESERVED,
+    SPOT,
+    ZONE,
+)
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, without
 from simulator.builders import ZONES, instance_type, node, node_claim, node_pool, pod
@@ -97,6 +105,14 @@ def test_nodes_that_are_there_or_on_their_way_count_and_those_that_leave_do_not(
     going = _there(4, ON_DEMAND, annotations={INTERRUPTED_AT: "2026-01-01T00:00:00Z"})
     _, packing = _planned(_pool("2 + 30%"), *there, *going, *_alone(3))
     assert _kinds(packing) == {ON_DEMAND: 1, SPOT: 1}
+
+
+def test_a_claim_that_may_be_reserved_or_on_demand_counts_before_it_is_launched() -> None:
+    """Its node has no label yet, and one of the two it will have."""
+    either = {"key": CAPACITY_TYPE, "operator": "In", "values": [ON_DEMAND, RESERVED]}
+    waiting = node_claim("claim-1", conditions=(), requirements=[either])
+    _, packing = _planned(_pool("1"), waiting, *_alone(2))
+    assert _kinds(packing) == {SPOT: 2}
 
 
 def test_the_nodes_that_cost_least_more_are_the_ones_on_demand() -> None:

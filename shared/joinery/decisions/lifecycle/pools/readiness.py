@@ -13,6 +13,7 @@ from typing import Any
 from joinery.decisions.lifecycle.pools.canary import ImageTrials, canary_events
 from joinery.decisions.lifecycle.pools.pausing import with_pause
 from joinery.decisions.lifecycle.pools.registration_health import health_events, with_registration_health
+from joinery.decisions.lifecycle.pools.shares import with_share
 from joinery.decisions.lifecycle.pools.zonal_shift import shift_events, with_shift
 from joinery.objects.actions import Announce, Command, Reject, UpdateClass, UpdatePool
 from joinery.objects.annotations.deaths import with_deaths
@@ -165,6 +166,7 @@ def _pool(
     conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
     conditions = with_shift(drop(conditions, _OUTLIVED), pool, node_class, shifted, at)
     conditions = with_pause(conditions, snapshot.pauses.get(pool.metadata.name), at)
+    conditions = with_share(conditions, snapshot.pool_shares.get(pool.metadata.name), at)
     claims = [claim for claim in snapshot.managed_claims if _counts(claim, pool)]
     status = pool.status.model_copy(
         update={
