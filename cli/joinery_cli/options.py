@@ -49,6 +49,8 @@ class Api(StrEnum):
     V1 = "v1"
     V1BETA1 = "v1beta1"
     V1ALPHA5 = "v1alpha5"
+    V1ALPHA4 = "v1alpha4"
+    V1ALPHA3 = "v1alpha3"
 
 
 class NodeSize(StrEnum):

@@ -1,14 +1,17 @@
 """The command itself: files in, objects out, and above each what changes its meaning."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from joinery.objects.errors import ConfigurationError
 from joinery_cli.options import Api, Files, MoreFiles, Recursive
+
+if TYPE_CHECKING:
+    from joinery_cli.converting.written import Document
 
 
 class Output(StrEnum):
@@ -23,6 +26,12 @@ def convert(
     files: Files = None,
     recursive: Recursive = False,
     to: Annotated[Api, typer.Option("--to", help="The API of Karpenter to write them in.")] = Api.V1,
+    cluster_name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The cluster, for Provisioners of v1alpha3 and v1alpha4.")
+    ] = None,
+    cluster_endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="Of its API server, for Provisioners of v1alpha3 and v1alpha4.")
+    ] = None,
     output: Annotated[Output, typer.Option("-o", "--output", help="How to print them.")] = Output.YAML,
 ) -> None:
     """Write NodePools and node classes of any of Karpenter's APIs in another one, and say what changes their meaning.
@@ -31,9 +40,10 @@ def convert(
     of v1beta1 and v1. Nothing is written to a cluster. Notes stand above each object in YAML; with -o json they are on
     standard error.
     """
+    from joinery_cli.converting.earliest_classes import Cluster
     from joinery_cli.converting.older import in_older
     from joinery_cli.converting.older_classes import NoEquivalentError
-    from joinery_cli.converting.written import in_v1
+    from joinery_cli.converting.written import in_v1, noted_in_v1
     from joinery_cli.notices import note, tell, working
 
     paths = [*(files or ()), *(more_files or ())]
@@ -44,7 +54,8 @@ def convert(
     if not made:
         raise ConfigurationError("no NodePool, Provisioner or node class in these files")
     try:
-        made = made if to is Api.V1 else in_older(made, to)
+        cluster = Cluster(cluster_name or "", cluster_endpoint or "")
+        made = [noted_in_v1(one) for one in made] if to is Api.V1 else in_older(made, to, cluster)
     except NoEquivalentError as error:
         raise ConfigurationError(str(error)) from error
     if output is Output.JSON:
@@ -67,26 +78,13 @@ def convert(
         yaml.safe_dump(one.document, sys.stdout, sort_keys=False, width=120)
 
 
-def _documents(paths: Iterable[str], *, recursive: bool) -> Iterator[dict[str, object]]:
+def _documents(paths: Iterable[str], *, recursive: bool) -> "list[Document]":
     """Karpenter's objects in these files. Raises ``ConfigurationError`` with all that is wrong with them."""
     import msgspec
 
-    from joinery.objects.karpenter.legacy import is_legacy
     from joinery.objects.kubernetes.decoding import without_nulls
-    from joinery_cli.converting.written import KINDS
-    from joinery_cli.notices import RefusedFilesError
-    from joinery_cli.reading.documents import documents, read, source_name
-    from joinery_cli.reading.files import files_of
-    from joinery_cli.reading.inputs import Inputs
+    from joinery_cli.reading.inputs import collected
 
-    inputs, found = Inputs(), []
-    for path in (file for one in paths for file in files_of(one, recursive=recursive)):
-        for document in documents(source_name(path), read(path)):
-            inputs.add(document)
-            version = f"{document.group}/{document.version}", document.kind
-            if is_legacy(version) or (document.version == "v1" and document.kind in KINDS):
-                found.append(without_nulls(msgspec.json.decode(document.raw)))
-    inputs.adopt_legacy()
-    if inputs.refused:
-        raise RefusedFilesError(inputs.refused)
-    yield from found
+    inputs = collected(paths, recursive=recursive)
+    listed = (*inputs.legacy.values(), *inputs.of_karpenter.values())
+    return [without_nulls(msgspec.json.decode(one.raw)) for one in listed]

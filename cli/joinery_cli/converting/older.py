@@ -1,174 +1,91 @@
-"""NodePools of v1 as those of v1beta1, and as Provisioners of v1alpha5; what they cannot say is said in a note."""
+"""NodePools and classes of v1 in one of the older APIs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from joinery.objects.karpenter import duration, labels
-from joinery.objects.karpenter.legacy import CATEGORY, SIZED_BY, kept_kubelet, provisioner_budgets, reference_of_beta
+from joinery.objects.karpenter.legacy import called_now
+from joinery_cli.converting.earliest import earliest_provisioner
+from joinery_cli.converting.earliest_classes import Cluster
 from joinery_cli.converting.older_classes import NoEquivalentError, beta_class, node_template
-from joinery_cli.converting.written import Document, Written, without_empty
+from joinery_cli.converting.older_pools import beta_pool, provisioner
+from joinery_cli.converting.written import (
+    Written,
+    applied,
+    noted_after_earliest,
+    noted_after_provisioners,
+)
 from joinery_cli.options import Api
 
-_OS_AND_ARCH = (labels.OS, labels.ARCH, labels.CAPACITY_TYPE)
-_SHIFTED: Mapping[str, tuple[str, int]] = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
+#: What an object of that API has as its ``apiVersion``.
+_VERSIONS: Mapping[Api, Sequence[str]] = {
+    Api.V1BETA1: ("karpenter.sh/v1beta1", "karpenter.k8s.aws/v1beta1"),
+    Api.V1ALPHA5: ("karpenter.sh/v1alpha5", "karpenter.k8s.aws/v1alpha1"),
+    Api.V1ALPHA4: ("karpenter.sh/v1alpha4",),
+    Api.V1ALPHA3: ("karpenter.sh/v1alpha3",),
+}
+_POOLS = ("NodePool", "Provisioner")
+#: Of one object; None for a class that stands in the pools.
+_Conversion = Callable[[Written], Written | None]
 
 
-def in_older(objects: Sequence[Written], api: Api) -> list[Written]:
-    """The objects of v1 in that API. Raises ``NoEquivalentError`` naming the object."""
-    kubelets = {one.name: one.document["spec"].get("kubelet") or {} for one in objects if not one.is_pool}
-    referred = {_class_of(one) for one in objects if one.is_pool}
-    pool, node_class = (_beta_pool, beta_class) if api is Api.V1BETA1 else (_provisioner, node_template)
-    made = []
+def in_older(objects: Sequence[Written], api: Api, cluster: Cluster | None = None) -> list[Written]:
+    """The objects of v1 in that API, classes first; what was of that API in the files is as it was.
+
+    ``cluster``: what Provisioners of v1alpha3 and v1alpha4 say of it. Raises ``NoEquivalentError`` naming the object.
+    """
+    same = [one.source for one in objects if _is_of(api, one)]
+    made = [Written(applied(source), source=source) for source in same]
+    is_earliest = api in (Api.V1ALPHA3, Api.V1ALPHA4)
+    convert = _with_classes(objects, api, cluster or Cluster()) if is_earliest else _apart(objects, api)
     for one in objects:
+        # A class for each kubelet, or of a provider block, stands in what it was made of.
+        if any(one.source is source for source in same):
+            continue
         try:
-            if one.is_pool:
-                made.append(pool(one, kubelets.get(_class_of(one), {})))
-                continue
-            if kubelets[one.name] and one.name not in referred:
-                one = one.noting("spec.kubelet is dropped: pools have it there, and none of these refers to the class")
-            made.append(node_class(one))
+            converted = convert(one)
         except NoEquivalentError as error:
             raise NoEquivalentError(f"{one.called}: {error}") from error
-    return made
+        made += [converted] if converted else []
+    return sorted(made, key=lambda one: (one.document["kind"] in _POOLS, one.called))
+
+
+def _is_of(api: Api, one: Written) -> bool:
+    """Whether it was of that API, and is no class that stood in a Provisioner."""
+    is_own = called_now(one.source.get("kind", "")) == one.document["kind"]
+    return is_own and one.source["apiVersion"] in _VERSIONS[api]
 
 
 def _class_of(pool: Written) -> str:
     return str(pool.document["spec"]["template"]["spec"]["nodeClassRef"]["name"])
 
 
-def _beta_pool(written: Written, kubelet: Document) -> Written:
-    spec, template, notes = _parts(written)
-    node = dict(template["spec"])
-    disruption = dict(spec.get("disruption") or {})
-    node["nodeClassRef"] = reference_of_beta(node["nodeClassRef"])
-    node["requirements"] = _requirements(node.get("requirements") or (), notes, min_values=True)
-    _drop(node, "terminationGracePeriod", "spec.template.spec.terminationGracePeriod", notes)
-    if kubelet:
-        node["kubelet"] = kept_kubelet(kubelet, notes)
-    disruption["expireAfter"] = node.pop("expireAfter", "720h")
-    after = disruption.pop("consolidateAfter", "0s")
-    policy = _policy(disruption, notes)
-    disruption["consolidationPolicy"] = "WhenEmpty" if policy == "WhenEmpty" else "WhenUnderutilized"
-    if policy == "WhenEmpty":
-        disruption["consolidateAfter"] = after
-    elif duration.parse(after) != duration.parse("0s"):
-        notes.append(f"consolidateAfter {after}: WhenUnderutilized waits for nothing")
-    if any([budget.pop("reasons", None) for budget in disruption.get("budgets") or ()]):
-        notes.append("budgets have no reasons: each limits all disruptions")
-    spec = {**spec, "template": {**template, "spec": node}, "disruption": disruption}
-    document = {**written.document, "apiVersion": "karpenter.sh/v1beta1", "metadata": _metadata(written), "spec": spec}
-    return Written(document, (*written.notes, *notes))
+def _apart(objects: Sequence[Written], api: Api) -> _Conversion:
+    """To pools and classes as objects of their own. Kubelets are the pools' there."""
+    kubelets = {one.name: one.document["spec"].get("kubelet") or {} for one in objects if not one.is_pool}
+    referred = {_class_of(one) for one in objects if one.is_pool}
+
+    def convert(one: Written) -> Written:
+        if one.is_pool:
+            kubelet = kubelets.get(_class_of(one), {})
+            if api is Api.V1BETA1:
+                return beta_pool(noted_after_provisioners(one), kubelet)
+            return provisioner(noted_after_earliest(one), kubelet)
+        if kubelets[one.name] and one.name not in referred:
+            one = one.noting("spec.kubelet is dropped: pools have it there, and none of these refers to the class")
+        return beta_class(one) if api is Api.V1BETA1 else node_template(one)
+
+    return convert
 
 
-def _provisioner(written: Written, kubelet: Document) -> Written:
-    given, template, notes = _parts(written)
-    node, of_nodes, disruption = template["spec"], template.get("metadata") or {}, given.get("disruption") or {}
-    _drop(node, "terminationGracePeriod", "spec.template.spec.terminationGracePeriod", notes)
-    limits = dict(given.get("limits") or {})
-    _drop(limits, "nodes", "spec.limits.nodes", notes)
-    if disruption.get("budgets", [{"nodes": "10%"}]) != provisioner_budgets():
-        notes.append("budgets are dropped: empty nodes go at once, and of the others a tenth at a time")
-    spec = {
-        "labels": of_nodes.get("labels"),
-        "annotations": of_nodes.get("annotations"),
-        "taints": node.get("taints"),
-        "startupTaints": node.get("startupTaints"),
-        "requirements": _saying_all(_requirements(node.get("requirements") or (), notes, min_values=False), of_nodes),
-        "providerRef": {"name": node["nodeClassRef"]["name"]},
-        "kubeletConfiguration": kept_kubelet(kubelet, notes),
-        "ttlSecondsUntilExpired": _seconds(node.get("expireAfter", "720h")),
-        "limits": {"resources": limits} if limits else None,
-        "weight": given.get("weight"),
-        **_ends(disruption, notes),
-    }
-    document = {
-        "apiVersion": "karpenter.sh/v1alpha5",
-        "kind": "Provisioner",
-        "metadata": _metadata(written),
-        "spec": without_empty(spec),
-    }
-    return Written(document, (*written.notes, *notes))
+def _with_classes(objects: Sequence[Written], api: Api, cluster: Cluster) -> _Conversion:
+    """To Provisioners that say themselves what their instances are made of."""
+    classes = {one.name: one for one in objects if not one.is_pool}
+    referred = {_class_of(one) for one in objects if one.is_pool}
 
+    def convert(one: Written) -> Written | None:
+        if one.is_pool:
+            return earliest_provisioner(one, classes.get(_class_of(one)), api, cluster)
+        if one.name not in referred:
+            raise NoEquivalentError(f"{api} has classes in its Provisioners alone, and no NodePool here refers to it")
+        return None
 
-def _parts(written: Written) -> tuple[Document, Document, list[str]]:
-    """Copies of the spec and its template, and room for notes. Raises ``NoEquivalentError`` for a static NodePool."""
-    spec = dict(written.document["spec"])
-    if spec.get("replicas") is not None:
-        raise NoEquivalentError("spec.replicas: has no equivalent")
-    disruption = dict(spec.get("disruption") or {})
-    if "budgets" in disruption:
-        disruption["budgets"] = [dict(budget) for budget in disruption["budgets"] or ()]
-    template = {**spec["template"], "spec": dict(spec["template"]["spec"])}
-    obeys = (written.document["metadata"].get("annotations") or {}).get(labels.EXPIRATION_OBEYS_BUDGETS)
-    notes = ["expired nodes wait for budgets, as they did up to v0.37"] if _expires(written) and obeys != "true" else []
-    return {**spec, "disruption": disruption}, template, notes
-
-
-def _expires(written: Written) -> bool:
-    return bool(written.document["spec"]["template"]["spec"].get("expireAfter") != duration.NEVER)
-
-
-def _metadata(written: Written) -> Document:
-    """Without the annotation that says what the older APIs mean anyway."""
-    metadata: Document = written.document["metadata"]
-    if not _expires(written):
-        return metadata
-    annotations = {
-        key: value
-        for key, value in (metadata.get("annotations") or {}).items()
-        if key != labels.EXPIRATION_OBEYS_BUDGETS
-    }
-    kept = {key: value for key, value in metadata.items() if key != "annotations"}
-    return {**kept, **({"annotations": annotations} if annotations else {})}
-
-
-def _drop(given: Document, name: str, where: str, notes: list[str]) -> None:
-    if given.pop(name, None) is not None:
-        notes.append(f"{where} has no equivalent and is dropped")
-
-
-def _requirements(given: Iterable[Document], notes: list[str], *, min_values: bool) -> list[Document]:
-    """Gte and Lte are of v1 alone; ``min_values``: whether the API has them."""
-    made = []
-    for one in given:
-        requirement = dict(one)
-        if not min_values:
-            _drop(requirement, "minValues", f"minValues of {one['key']}", notes)
-        if one["operator"] in _SHIFTED:
-            operator, by = _SHIFTED[one["operator"]]
-            requirement |= {"operator": operator, "values": [str(int(one["values"][0]) + by)]}
-        made.append(requirement)
-    return made
-
-
-def _saying_all(requirements: list[Document], of_nodes: Document) -> list[Document]:
-    """With what v1 leaves open and v1alpha5's webhook would fill in: linux, amd64, on-demand, ordinary categories."""
-    said = {labels.canonical(one["key"]) for one in requirements} | {*(of_nodes.get("labels") or {})}
-    open_keys = [key for key in _OS_AND_ARCH if key not in said]
-    if not said & SIZED_BY:
-        open_keys.append(CATEGORY)
-    return [*requirements, *({"key": key, "operator": "Exists"} for key in open_keys)]
-
-
-def _policy(disruption: Document, notes: list[str]) -> str:
-    policy: str = disruption.get("consolidationPolicy") or "WhenEmptyOrUnderutilized"
-    if policy == "Balanced":
-        notes.append("the policy Balanced has no equivalent: it consolidates like WhenEmptyOrUnderutilized")
-    return policy
-
-
-def _ends(disruption: Document, notes: list[str]) -> Document:
-    """``consolidation`` or ``ttlSecondsAfterEmpty``."""
-    after = disruption.get("consolidateAfter") or "0s"
-    if _policy(disruption, notes) == "WhenEmpty":
-        seconds = _seconds(after)
-        return {} if seconds is None else {"ttlSecondsAfterEmpty": seconds}
-    if after == duration.NEVER:
-        return {}
-    if _seconds(after):
-        notes.append(f"consolidateAfter {after}: a Provisioner consolidates at once")
-    return {"consolidation": {"enabled": True}}
-
-
-def _seconds(text: str) -> int | None:
-    length = duration.parse(text)
-    return None if length is None else int(length.total_seconds())
+    return convert

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from joinery.objects.karpenter.legacy import IMAGE_KEYS, TEMPLATE_FIELDS
+from joinery.objects.karpenter.legacy import DEFAULT_PROFILE, IMAGE_KEYS, TEMPLATE_FIELDS
 from joinery_cli.converting.written import Document, Written, without_empty
 
 
@@ -31,7 +31,7 @@ def beta_class(written: Written) -> Written:
     kept |= {"amiFamily": family} | ({"amiSelectorTerms": terms} if terms else {})
     kept["metadataOptions"] = _metadata_options(spec)
     document = {**written.document, "apiVersion": "karpenter.k8s.aws/v1beta1", "spec": kept}
-    return Written(document, (*written.notes, *_dropped(spec, _OF_BETA)))
+    return Written(document, (*written.notes, *dropped(spec, _OF_BETA)))
 
 
 def node_template(written: Written) -> Written:
@@ -40,7 +40,7 @@ def node_template(written: Written) -> Written:
     if not spec.get("instanceProfile"):
         raise NoEquivalentError("spec.role: has no equivalent; name an instance profile of it in spec.instanceProfile")
     family, terms = _images(spec)
-    kept = {name: value for name, value in spec.items() if name in TEMPLATE_FIELDS}
+    kept = {name: value for name, value in spec.items() if name in TEMPLATE_FIELDS and value != DEFAULT_PROFILE}
     kept |= {"amiFamily": family, "metadataOptions": _metadata_options(spec)}
     for name in ("subnetSelector", "securityGroupSelector"):
         kept[name] = _selector(spec.get(f"{name}Terms") or [], f"spec.{name}Terms")
@@ -54,10 +54,11 @@ def node_template(written: Written) -> Written:
         "spec": kept,
     }
     known = TEMPLATE_FIELDS | {"subnetSelectorTerms", "securityGroupSelectorTerms"}
-    return Written(document, (*written.notes, *_dropped(spec, known)))
+    return Written(document, (*written.notes, *dropped(spec, known)))
 
 
-def _dropped(spec: Document, known: frozenset[str]) -> Sequence[str]:
+def dropped(spec: Document, known: frozenset[str]) -> Sequence[str]:
+    """A note for each field that is lost, but those that have one of their own."""
     lost = without_empty(spec).keys() - known - _UNNAMED
     return [f"spec.{name} has no equivalent and is dropped" for name in sorted(lost)]
 

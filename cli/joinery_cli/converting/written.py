@@ -1,11 +1,11 @@
 """NodePools and EC2NodeClasses as a person applies them, with what a conversion changes of their meaning."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joinery.objects.karpenter import duration, labels
-from joinery.objects.karpenter.legacy import Equivalent, equivalents, is_legacy
+from joinery.objects.karpenter.legacy import EARLIEST_KINDS, RENAMED, Equivalent, equivalents, is_legacy
 
 Document = dict[str, Any]
 
@@ -20,10 +20,14 @@ _ANNOTATIONS_OF_OTHERS = (
 
 @dataclass(frozen=True)
 class Written:
-    """One object; ``notes``: what has changed of its meaning, or is lost."""
+    """One object.
+
+    ``notes``: what has changed of its meaning, or is lost. ``source``: the object of the files that it is made of.
+    """
 
     document: Document
     notes: tuple[str, ...] = ()
+    source: Document = field(default_factory=dict)
 
     @property
     def is_pool(self) -> bool:
@@ -41,6 +45,16 @@ class Written:
         return f"{self.document['kind']} {self.name}"
 
     @property
+    def annotations(self) -> Document:
+        """Its own, not those of its nodes."""
+        return self.document["metadata"].get("annotations") or {}
+
+    @property
+    def is_of_earliest(self) -> bool:
+        """Whether it is made of a Provisioner of v1alpha3 or v1alpha4."""
+        return (self.source.get("apiVersion"), self.source.get("kind")) in EARLIEST_KINDS
+
+    @property
     def lines(self) -> Iterator[str]:
         """The notes, each with what it is about."""
         return (f"{self.called}: {note}" for note in self.notes)
@@ -53,42 +67,68 @@ class Written:
 def in_v1(documents: Iterable[Document]) -> list[Written]:
     """What they are in v1, classes first. An object of v1 counts instead of a legacy one with its name."""
     listed = list(documents)
-    made = [Written(applied(one)) for one in listed if not is_legacy((one["apiVersion"], one["kind"]))]
+    made = [Written(applied(one), source=one) for one in listed if not is_legacy((one["apiVersion"], one["kind"]))]
     taken = {one.called for one in made}
-    legacy = [one for one in listed if is_legacy((one["apiVersion"], one["kind"]))]
-    for equivalent in equivalents(legacy):
+    legacy = {_origin(one): one for one in listed if is_legacy((one["apiVersion"], one["kind"]))}
+    for equivalent in equivalents(legacy.values()):
         if equivalent.document and equivalent.document["kind"] in KINDS:
-            written = _written(equivalent)
+            origin = equivalent.origin
+            written = _written(equivalent, legacy[origin.api_version, origin.kind, origin.name])
             made += [written] if written.called not in taken else []
     return sorted(made, key=lambda one: (KINDS.index(one.document["kind"]), one.called))
 
 
-def _written(equivalent: Equivalent) -> Written:
+def _origin(document: Document) -> tuple[str, str, str]:
+    return document["apiVersion"], document["kind"], document["metadata"]["name"]
+
+
+def _written(equivalent: Equivalent, source: Document) -> Written:
     """What an API server of v1 takes, and says as much as the older object did."""
-    document = applied(equivalent.document)
-    written = Written(document, equivalent.notes)
-    if document["kind"] != "NodePool":
+    written = Written(applied(equivalent.document), equivalent.notes, source)
+    if not written.is_pool:
         return written
-    template, annotations = document["spec"]["template"], document["metadata"].get("annotations", {})
+    document, annotations = written.document, written.annotations
+    template = document["spec"]["template"]
     node_labels = dict(template.get("metadata", {}).get("labels", {}))
     if node_labels.pop(labels.PROVISIONER_NAME, None):
         template = {**template, "metadata": without_empty({**template["metadata"], "labels": node_labels})}
-        written = written.noting(
-            f"nodes lose the label {labels.PROVISIONER_NAME}: pods that select by it have to select {labels.NODE_POOL}"
-        )
     if template["spec"].get("expireAfter", duration.NEVER) != duration.NEVER:
         # Up to v0.37 expired nodes waited for budgets; where the object says otherwise itself, that counts.
         annotations = {labels.EXPIRATION_OBEYS_BUDGETS: "true", **annotations}
-        written = written.noting(
-            "expired nodes wait for budgets by an annotation that only Joinery reads; Karpenter 1 drains them at once"
-        )
-    if annotations.get(labels.OVERRIDES) == "true":
-        written = written.noting(
-            "what pods select overrides what it lists by an annotation that only Joinery reads; Karpenter layers both"
-        )
     metadata = without_empty({**document["metadata"], "annotations": annotations})
     spec = {**document["spec"], "template": without_empty(template)}
     return replace(written, document={**document, "metadata": metadata, "spec": spec})
+
+
+def noted_in_v1(written: Written) -> Written:
+    """The same with what Karpenter 1 makes of it that the older Karpenter did not."""
+    if written.is_pool and is_legacy((written.source["apiVersion"], written.source["kind"])):
+        written = noted_after_provisioners(written)
+        expires = written.document["spec"]["template"]["spec"].get("expireAfter", duration.NEVER) != duration.NEVER
+        if expires and written.annotations.get(labels.EXPIRATION_OBEYS_BUDGETS) == "true":
+            return written.noting(
+                "expired nodes wait for budgets by an annotation that only Joinery reads; Karpenter 1 drains them at "
+                "once"
+            )
+    return written
+
+
+def noted_after_provisioners(written: Written) -> Written:
+    """The same with what no later API has of a Provisioner."""
+    if written.source.get("kind") == "Provisioner" and written.is_pool:
+        written = written.noting(
+            f"nodes lose the label {labels.PROVISIONER_NAME}: pods that select by it have to select {labels.NODE_POOL}"
+        )
+    return noted_after_earliest(written)
+
+
+def noted_after_earliest(written: Written) -> Written:
+    """The same with what no later API has of v1alpha3 and v1alpha4."""
+    if written.is_pool and written.is_of_earliest and written.annotations.get(labels.OVERRIDES) == "true":
+        return written.noting(
+            "what pods select overrides what it lists by an annotation that only Joinery reads; Karpenter layers both"
+        )
+    return written
 
 
 def applied(document: Document) -> Document:
@@ -98,7 +138,7 @@ def applied(document: Document) -> Document:
     kept["annotations"] = {
         key: value
         for key, value in (metadata.get("annotations") or {}).items()
-        if key not in _ANNOTATIONS_OF_OTHERS and not key.startswith(labels.WRITTEN_AS)
+        if RENAMED.get(key, key) not in _ANNOTATIONS_OF_OTHERS and not key.startswith(labels.WRITTEN_AS)
     }
     return {
         "apiVersion": document["apiVersion"],

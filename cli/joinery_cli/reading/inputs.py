@@ -69,6 +69,8 @@ class Inputs:
     surprises: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     """Objects, and what is odd about each, by file."""
     legacy: dict[Origin, Document] = field(default_factory=dict)
+    of_karpenter: dict[tuple[str, str], Document] = field(default_factory=dict)
+    """NodePools and node classes of v1 as they stand in the files, by kind and name."""
     refused: list[object] = field(default_factory=list)
     """File, line, object and field of everything that is wrong, as texts once somebody prints them."""
     hooks: list[str] = field(default_factory=list)
@@ -151,6 +153,8 @@ class Inputs:
         if objects.get(key, value) != value:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
         objects[key] = value
+        if kind.field in ("node_pools", "node_classes"):
+            self.of_karpenter[document.kind, document.name] = document
         if kind.field in ("workloads", "daemon_sets"):
             self.surprises[document.source] += (
                 (document.called, one) for one in nothing_reads(value.metadata.annotations, document.kind)
@@ -228,10 +232,19 @@ class Inputs:
 
 
 def load(paths: Iterable[str], *, recursive: bool = False, daemons: "Daemons | None" = None) -> Inputs:
-    """The objects of all files and folders (``files_of``), and of ``daemons`` what those lack.
+    """What a cluster makes of the objects of all files and folders, and of ``daemons`` what those lack.
 
     Raises ``RefusedFilesError`` with everything that is wrong with them.
     """
+    inputs = collected(paths, recursive=recursive)
+    if daemons:
+        inputs.add_daemons(daemons)
+    inputs.notices += admit(inputs.objects)
+    return inputs
+
+
+def collected(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
+    """The objects of all files and folders (``files_of``). Raises ``RefusedFilesError``."""
     inputs = Inputs()
     for path in paths:
         try:
@@ -242,9 +255,6 @@ def load(paths: Iterable[str], *, recursive: bool = False, daemons: "Daemons | N
     inputs.adopt_legacy()
     if inputs.refused:
         raise RefusedFilesError(inputs.refused)
-    if daemons:
-        inputs.add_daemons(daemons)
-    inputs.notices += admit(inputs.objects)
     return inputs
 
 

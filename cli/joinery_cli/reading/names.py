@@ -24,6 +24,7 @@ _PLACES = {
     own_keys.CAPACITY_BUFFER: "metadata.annotations of a CapacityBuffer",
     own_keys.NODE_CLASS: "metadata.annotations of an EC2NodeClass",
     own_keys.NODE_OVERLAY: "metadata.annotations of a NodeOverlay",
+    own_keys.NAMESPACE: "metadata.annotations of a Namespace",
 }
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from joinery.objects import own_keys
+from joinery_cli.reading.names import nothing_reads
 from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
@@ -80,6 +82,10 @@ def _made(kind: str, annotations: dict[str, str], *, on_template: bool = True) -
             _made("Deployment", {"joinery.dev/disruption-price": "5"}, on_template=False),
             "of a Deployment: it belongs to metadata.annotations of a NodePool or to "
             "spec.template.metadata.annotations of a Deployment",
+        ),
+        (
+            _pod(pause="from 0 20 * * mon-fri for 11h"),
+            "of a Pod: it belongs to metadata.annotations of a NodePool or to metadata.annotations of a Namespace",
         ),
         (_pod(surge_before_eviction="yes"), f"metadata.annotations[{SURGE}]: 'yes' is none of true, false"),
         (_pod(surge_before_eviction="true"), f"{SURGE} asks for what a pod without a Deployment cannot have"),
@@ -175,3 +181,15 @@ def test_a_share_on_demand_needs_its_gate(warned: Any, gates: list[dict[str, str
     said = [line for line in warned(CLUSTER, deployment) if "does nothing without a scheduling gate" in line]
 
     assert len(said) == number
+
+
+def test_every_annotation_has_a_place_that_is_said() -> None:
+    """Whoever wrote it elsewhere hears where it counts, whatever kinds it is about."""
+    for key, own in own_keys.FOR_PEOPLE.items():
+        (said,) = nothing_reads([key], "Service")
+        kinds = ["Deployment" if kind == own_keys.POD else kind for kind in own.about]
+        assert all(f"annotations of {kind}" in said for kind in map(_a, kinds)), said
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind.startswith("E") else f"a {kind}"

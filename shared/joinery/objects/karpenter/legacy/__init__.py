@@ -22,9 +22,18 @@ from joinery.objects.karpenter.legacy.conversion import (
     equivalents,
     is_legacy,
 )
-from joinery.objects.karpenter.legacy.earliest import EARLIEST_FIELDS, PROVIDER_FIELDS
+from joinery.objects.karpenter.legacy.earliest import (
+    CAPACITY_TYPE_LABEL,
+    CLUSTER_TAG,
+    EARLIEST_FAMILIES,
+    EARLIEST_FIELDS,
+    NODE_PROFILE,
+    PROVIDER_FIELDS,
+    SELECTING_LABELS,
+    SETTINGS_DOMAIN,
+)
 from joinery.objects.karpenter.legacy.names import RENAMED, modernized, renamed
-from joinery.objects.karpenter.legacy.nodetemplate import TEMPLATE_FIELDS
+from joinery.objects.karpenter.legacy.nodetemplate import DEFAULT_PROFILE, TEMPLATE_FIELDS
 from joinery.objects.karpenter.legacy.provisioner import (
     CATEGORY,
     KUBELET_FIELDS,
@@ -38,13 +47,20 @@ from joinery.objects.karpenter.legacy.selectors import IMAGE_KEYS
 __all__ = [
     "ALPHA_KINDS",
     "BETA_KINDS",
+    "CAPACITY_TYPE_LABEL",
     "CATEGORY",
+    "CLUSTER_TAG",
+    "DEFAULT_PROFILE",
+    "EARLIEST_FAMILIES",
     "EARLIEST_FIELDS",
     "EARLIEST_KINDS",
     "IMAGE_KEYS",
     "KUBELET_FIELDS",
+    "NODE_PROFILE",
     "PROVIDER_FIELDS",
     "RENAMED",
+    "SELECTING_LABELS",
+    "SETTINGS_DOMAIN",
     "SIZED_BY",
     "TEMPLATE_FIELDS",
     "Equivalent",

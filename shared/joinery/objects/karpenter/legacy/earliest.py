@@ -16,7 +16,8 @@ from joinery.objects.karpenter.legacy.names import NotConvertibleError
 
 Document = dict[str, Any]
 
-_OWN = "node.k8s.aws/"
+#: Labels below it were settings: nodes had them, and pods could select them.
+SETTINGS_DOMAIN = "node.k8s.aws/"
 #: The fields that list values of a label. v1alpha3 has one architecture and operating system, v1alpha4 several.
 _LISTED: Mapping[str, str] = {
     "instanceTypes": INSTANCE_TYPE,
@@ -26,18 +27,23 @@ _LISTED: Mapping[str, str] = {
     "operatingSystem": OS,
     "operatingSystems": OS,
 }
-_CAPACITY_TYPE = f"{_OWN}capacity-type"
+CAPACITY_TYPE_LABEL = f"{SETTINGS_DOMAIN}capacity-type"
 #: What labels were called in requirements.
-_RENAMED: Mapping[str, str] = {_CAPACITY_TYPE: CAPACITY_TYPE, "kubernetes.io/instance-type": INSTANCE_TYPE}
+_RENAMED: Mapping[str, str] = {CAPACITY_TYPE_LABEL: CAPACITY_TYPE, "kubernetes.io/instance-type": INSTANCE_TYPE}
 #: Labels that select subnets and security groups, by the selector, and the tag by which each selects; none where the
 #: value is the tag.
-_SELECTING: Mapping[str, tuple[str, str]] = {
-    f"{_OWN}subnet-name": ("subnetSelector", "Name"),
-    f"{_OWN}subnet-tag-key": ("subnetSelector", ""),
-    f"{_OWN}security-group-name": ("securityGroupSelector", "Name"),
-    f"{_OWN}security-group-tag-key": ("securityGroupSelector", ""),
+SELECTING_LABELS: Mapping[str, tuple[str, str]] = {
+    f"{SETTINGS_DOMAIN}subnet-name": ("subnetSelector", "Name"),
+    f"{SETTINGS_DOMAIN}subnet-tag-key": ("subnetSelector", ""),
+    f"{SETTINGS_DOMAIN}security-group-name": ("securityGroupSelector", "Name"),
+    f"{SETTINGS_DOMAIN}security-group-tag-key": ("securityGroupSelector", ""),
 }
 _SELECTORS = ("subnetSelector", "securityGroupSelector")
+#: The cluster's name follows: a tag of its subnets and security groups, and the profile of its nodes.
+CLUSTER_TAG, NODE_PROFILE = "kubernetes.io/cluster/", "KarpenterNodeInstanceProfile-"
+#: Whose newest image Karpenter chose, by version.
+EARLIEST_FAMILIES: Mapping[str, str] = {"v1alpha3": "Bottlerocket", "v1alpha4": "AL2"}
+_EXCEPT: Mapping[str, str] = {"Bottlerocket": " (v0.3.3: AL2)"}
 _SAME = ("taints", "ttlSecondsAfterEmpty", "ttlSecondsUntilExpired")
 #: What a Provisioner of either version may say.
 EARLIEST_FIELDS = frozenset(_LISTED) | frozenset(_SAME) | {"cluster", "labels", "requirements", "provider"}
@@ -53,8 +59,11 @@ def pool(given: Document) -> provisioner.ConvertedPool:
         "pods that select node.k8s.aws/capacity-type have to select karpenter.sh/capacity-type: nodes have that label",
         "what a pod tolerates or selects besides adds no taint or label to its node",
     )
-    images = f"its nodes boot the newest image of {family}, which Karpenter chose then"
-    return replace(made, notes=(*made.notes, *notes), class_notes=(*made.class_notes, images))
+    changed = (
+        f"its nodes boot the newest image of {family}, which Karpenter chose then{_EXCEPT.get(family, '')}",
+        "its instances answer IMDSv2 alone; they answered IMDSv1 too",
+    )
+    return replace(made, notes=(*made.notes, *notes), class_notes=(*made.class_notes, *changed))
 
 
 def as_alpha5(given: Document) -> Document:
@@ -62,14 +71,14 @@ def as_alpha5(given: Document) -> Document:
     spec, metadata = given.get("spec") or {}, given.get("metadata") or {}
     version = str(given["apiVersion"]).rpartition("/")[2]
     labels, provider = dict(spec.get("labels") or {}), dict(spec.get("provider") or {})
-    template = next((key for key in sorted(labels) if key.startswith(f"{_OWN}launch-template")), None)
+    template = next((key for key in sorted(labels) if key.startswith(f"{SETTINGS_DOMAIN}launch-template")), None)
     if template:
         raise NotConvertibleError(
             f"spec.labels[{template}]: has no equivalent; say what the template holds in the class itself"
         )
     listed = {key: _texts(spec[field], field) for field, key in _LISTED.items() if spec.get(field)}
-    if _CAPACITY_TYPE in labels:
-        listed[CAPACITY_TYPE] = [labels.pop(_CAPACITY_TYPE)]
+    if CAPACITY_TYPE_LABEL in labels:
+        listed[CAPACITY_TYPE] = [labels.pop(CAPACITY_TYPE_LABEL)]
     for field in ("capacityType", "capacityTypes"):
         if values := provider.pop(field, None):
             listed[CAPACITY_TYPE] = _texts(values, f"provider.{field}")
@@ -86,23 +95,27 @@ def as_alpha5(given: Document) -> Document:
 
 
 def _block(version: str, spec: Document, provider: Document, labels: Document) -> Document:
-    """The ``provider`` block, with what Karpenter chose where nobody said anything."""
+    """The ``provider`` block, with what Karpenter chose where nobody said anything.
+
+    The tag of the cluster was asked for beside the labels of v1alpha3, and in place of a selector of v1alpha4.
+    """
     cluster = provider.pop("cluster", None) or spec.get("cluster") or {}
     selectors = {name: dict(provider.get(name) or {}) for name in _SELECTORS}
-    for label, (selector, tag) in _SELECTING.items():
+    for label, (selector, tag) in SELECTING_LABELS.items():
         if label in labels:
             value = labels.pop(label)
             selectors[selector] |= {tag: value} if tag else {value: "*"}
     name = cluster.get("name")
-    if not name and not (all(selectors.values()) and provider.get("instanceProfile")):
+    is_whole = version == "v1alpha4" and all(selectors.values()) and provider.get("instanceProfile")
+    if not name and not is_whole:
         raise NotConvertibleError(f"spec.{'provider.' if version == 'v1alpha4' else ''}cluster.name: is missing")
+    of_cluster = {f"{CLUSTER_TAG}{name}": "*"}
     for selector, tags in selectors.items():
-        provider[selector] = {
-            key: value or "*" for key, value in (tags or {f"kubernetes.io/cluster/{name}": "*"}).items()
-        }
+        whole = of_cluster | tags if version == "v1alpha3" else tags or of_cluster
+        provider[selector] = {key: value or "*" for key, value in whole.items()}
     return {
-        "amiFamily": "Bottlerocket" if version == "v1alpha3" else "AL2",
-        "instanceProfile": f"KarpenterNodeInstanceProfile-{name}",
+        "amiFamily": EARLIEST_FAMILIES[version],
+        "instanceProfile": f"{NODE_PROFILE}{name}",
         **provider,
     }
 
