@@ -32,6 +32,7 @@ from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.default_spreads import SpreadFiller
+from joinery.objects.snapshot.gangs import FIELDS
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
@@ -55,6 +56,8 @@ from simulator.kubernetes.validation import invalid, metadata_problem, validated
 T = TypeVar("T")
 R = TypeVar("R", bound=CustomResource)
 _SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
+#: PodGroups of which the simulated API server keeps none.
+_UNSERVED = frozenset(FIELDS) - {"scheduling_groups"}
 GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
 
 
@@ -196,6 +199,7 @@ class InMemoryCluster:
             services=self._all("Service"),
             vertical_autoscalers=self._all("VerticalPodAutoscaler"),
             scheduling_groups=self._all("PodGroup"),
+            unserved=_UNSERVED,
             resource_claims=self._all("ResourceClaim"),
             resource_claim_templates=self._all("ResourceClaimTemplate"),
             device_classes=self._all("DeviceClass"),

@@ -97,3 +97,12 @@ def test_a_pod_group_is_read_where_a_pod_names_one(form: Form) -> None:
     (gang,) = form.cluster.snapshot().gangs.values()
     assert (str(gang), gang.minimum, gang.topology) == ("PodGroup default/train", 2, "topology.kubernetes.io/zone")
     assert list(gang.members) == ["default/p1"]
+
+
+def test_a_pod_group_that_is_not_there_is_awaited_where_its_api_is_served(form: Form) -> None:
+    """Of an API that the cluster does not serve, nobody waits for any."""
+    of_plugin = {"scheduling.x-k8s.io/pod-group": "train"}
+    form.put(builders.pod("p1", scheduling_group={"podGroupName": "train"}), builders.pod("p2", labels=of_plugin))
+    (gang,) = form.cluster.snapshot().gangs.values()
+    assert (str(gang), gang.minimum) == ("PodGroup default/train", None)
+    assert gang.problem.startswith("is not there (podgroups.scheduling.k8s.io)")

@@ -58,6 +58,17 @@ class _Head(msgspec.Struct, rename="camel"):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
+class _Decided(msgspec.Struct):
+    unserved: list[str] = []
+
+
+class _Record(msgspec.Struct):
+    joinery: _Decided = msgspec.field(default_factory=_Decided)
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One object: where it came from, what it says it is, and its JSON."""
@@ -169,6 +180,16 @@ def documents(source: str, data: bytes) -> Iterator[Document]:
                 raise ConfigurationError(f"{source}: {wrong}")
     except RecursionError as error:
         raise ConfigurationError(f"{source}: not a Kubernetes object: nested too deep") from error
+
+
+def unserved_in(data: bytes) -> Sequence[str]:
+    """The kinds that the cluster of a decision's record did not serve, as the snapshot has it; none in other files."""
+    if b'"unserved"' not in data:
+        return ()
+    try:
+        return _RECORD.decode(data).joinery.unserved
+    except msgspec.DecodeError:
+        return ()
 
 
 def _rendered(source: str, data: bytes) -> Iterator[tuple[Place, msgspec.Raw | bytes]]:

@@ -29,7 +29,7 @@ from joinery_cli.reading.admission.admit import admit
 from joinery_cli.reading.admission.workloads import Owner
 from joinery_cli.reading.daemons import added, documents_of
 from joinery_cli.reading.decoding import read as read_object
-from joinery_cli.reading.documents import Document, documents, read, source_name
+from joinery_cli.reading.documents import Document, documents, read, source_name, unserved_in
 from joinery_cli.reading.fields import IGNORED, FieldFinding, findings
 from joinery_cli.reading.files import files_of
 from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, makes_pods, problem_of
@@ -75,6 +75,8 @@ class Inputs:
     """File, line, object and field of everything that is wrong, as texts once somebody prints them."""
     hooks: list[str] = field(default_factory=list)
     """What makes pods only while Helm is at work."""
+    unserved: set[str] = field(default_factory=set)
+    """What the cluster of a record did not serve (``Snapshot.unserved``)."""
     generated: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How many names were made for each kind and ``generateName``."""
 
@@ -174,7 +176,7 @@ class Inputs:
             field: tuple(one for owner, one in sorted(self._workloads()) if owner.kind == kind)
             for kind, field in FIELDS.items()
         }
-        snapshot = Snapshot(now=now, **ordered)
+        snapshot = Snapshot(now=now, unserved=frozenset(self.unserved), **ordered)
         from_legacy = {pool.metadata.name: pool for pool in snapshot.node_pools if pool.origin}
         return by_older_rules(snapshot, from_legacy) if self.legacy else snapshot
 
@@ -274,7 +276,9 @@ def _of_legacy(document: Document, equivalent: Equivalent) -> Iterator[FieldFind
 def _load_file(inputs: Inputs, path: str) -> None:
     try:
         is_empty = True
-        for document in documents(source_name(path), read(path)):
+        data = read(path)
+        inputs.unserved.update(unserved_in(data))
+        for document in documents(source_name(path), data):
             is_empty = False
             inputs.add(document)
         if is_empty:

@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.constraints.budgets import is_fully_blocking
 from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
 from joinery.objects.kubernetes.core import Node
-from joinery.objects.snapshot.gangs import FIELDS, in_gangs
+from joinery.objects.snapshot.gangs import FIELDS
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, some_of, warning
@@ -35,17 +35,16 @@ def pods_without_nodes(snapshot: Snapshot) -> Iterator[UserNotice]:
 
 
 def pods_without_groups(snapshot: Snapshot) -> Iterator[UserNotice]:
-    """Where no PodGroup is read, a cluster serves none, and its pods are bound one by one; files may just lack them."""
-    unread = {field for field in FIELDS if not getattr(snapshot, field)}
-    named = dict.fromkeys(
-        key for group in snapshot.pod_groups for key, _ in group.derived(in_gangs) if key.field in unread
-    )
-    if named:
-        groups = "a PodGroup that is" if len(named) == 1 else f"{len(named):,} PodGroups that are"
-        names = some_of([f"{key.namespace}/{key.name}" for key in named])
+    """A plan lets such pods wait, and most often the cluster has what a file lacks."""
+    missing = [key for key, gang in snapshot.gangs.items() if gang.minimum is None and key.field in FIELDS]
+    if missing:
+        groups = "1 PodGroup" if len(missing) == 1 else f"{len(missing):,} PodGroups"
+        are, their = ("is", "its") if len(missing) == 1 else ("are", "their")
+        kinds = ",".join(dict.fromkeys(f"podgroups.{FIELDS[key.field].group}" for key in missing))
+        names = some_of([f"{key.namespace}/{key.name}" for key in missing])
         yield warning(
-            f"pods name {groups} not in the files ({names}): they are planned one by one, and not all or none. kubectl "
-            "get podgroups -A -o json > podgroups.json, and -f podgroups.json"
+            f"{groups} that pods name {are} not in the files ({names}): {their} pods wait. kubectl get {kinds} -A "
+            "-o json > podgroups.json, and -f podgroups.json"
         )
 
 

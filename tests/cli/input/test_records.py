@@ -55,6 +55,13 @@ def test_a_record_reads_back_as_the_snapshot_it_was_made_of(write: Write) -> Non
     assert inputs.snapshot(EPOCH) == SNAPSHOT
 
 
+def test_a_record_says_what_its_cluster_does_not_serve(write: Write) -> None:
+    """Or a pod that names a PodGroup, and was bought a node, would wait for it."""
+    snapshot = replace(SNAPSHOT, unserved=frozenset({"volcano_groups"}))
+    record = decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ())
+    assert load([write("record.json", record)]).snapshot(EPOCH) == snapshot
+
+
 def test_a_pod_that_has_changed_is_recorded_as_it_is_now() -> None:
     """What was recorded of the others is kept from one record to the next."""
     known = Known()

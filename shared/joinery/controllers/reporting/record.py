@@ -148,6 +148,7 @@ def _document(problem: Problem, unavailable: Iterable[OfferingKey], **decided: A
             "now": problem.snapshot.now.isoformat(),
             "options": _plain(problem.options),
             "unavailable": _plain(sorted(unavailable)),
+            **({"unserved": sorted(problem.snapshot.unserved)} if problem.snapshot.unserved else {}),
             "reservations": dict(sorted(_reservations(problem))),
             **({"commitments": _plain(problem.paid_for)} if problem.paid_for else {}),
             **{name: _cut(_plain(value)) for name, value in decided.items()},

@@ -71,8 +71,7 @@ def together(
 def what_lacks(gang: Gang) -> Reason | None:
     """Why nothing that is bought makes the gang whole: what says how large it is lacks, or pods do. None if nothing."""
     if gang.minimum is None:
-        template = "{gang} is not there, which says how many pods are placed together"
-        return Reason.of(ReasonCode.GANG, template, gang=str(gang))
+        return Reason.of(ReasonCode.GANG, "{gang} {problem}", gang=str(gang), problem=gang.problem)
     if gang.lacks_members:
         template = "{gang} places {minimum} pods together, and {there} of them exist"
         return Reason.of(ReasonCode.GANG, template, gang=str(gang), minimum=gang.minimum, there=len(gang.members))

@@ -122,13 +122,16 @@ class KubernetesCluster:
         of_spreads = self._spreads.fields_wanted(snapshot.pods)
         snapshot = self._spreads.filled(self._with(snapshot, of_spreads))
         self._known.pods = snapshot.pods
+        of_groups = fields_named(snapshot.pod_groups)
         wanted = (
             *fields_wanted(snapshot.pods),
-            *fields_named(snapshot.pod_groups),
+            *of_groups,
             *_of_devices(snapshot),
             *([vertical_autoscalers.FIELD] if vertical_autoscalers.is_wanted(snapshot.pod_groups) else ()),
         )
         snapshot = self._with(snapshot, [field for field in wanted if field not in of_spreads])
+        if of_groups:
+            snapshot = replace(snapshot, unserved=self._reads.unserved(of_groups))
         # What serves extended resources is in clusters of GPUs alone, and in few of them.
         if not snapshot.device_classes and any(group.derived(asks_for_extended) for group in snapshot.pod_groups):
             snapshot = self._with(snapshot, ["device_classes"])

@@ -181,6 +181,11 @@ class Mirror:
         """Seconds since the kind was last listed; none where it is listed on every read."""
         return self._transport.clock() - self._listed_at if self._is_followed else 0.0
 
+    @property
+    def is_served(self) -> bool:
+        """Whether the cluster has the kind and lets us list it, as far as the last read knows."""
+        return self._version > 0
+
     def read(self, *, verify: bool = False, fixed: Callable[[], None] = lambda: None) -> ObjectList:
         """The kind as it is now: with everything that happened before the call.
 

@@ -65,6 +65,10 @@ class Reads:
         objects = {field: listed.objects for field, listed in read.items()}
         return objects | {"invalid": tuple(bad for listed in read.values() for bad in listed.invalid)}
 
+    def unserved(self, fields: Iterable[str]) -> frozenset[str]:
+        """Which of these kinds the cluster did not have, or did not let us list, when they were read last."""
+        return frozenset(field for field in fields if not self._mirror(field).is_served)
+
     def _read(self, mirrors: list[Mirror]) -> Mapping[str, ObjectList]:
         oldest = max(mirrors, key=lambda mirror: mirror.age)
         nodes_fixed: Future[None] = Future()

@@ -16,8 +16,9 @@ Sources: kube-scheduler's plugins GangScheduling and TopologyPlacementGenerator;
 ``apis/scheduling/v1alpha1``; Volcano ``apis/scheduling/v1beta1/labels.go``; Kueue
 ``pkg/controller/jobs/pod/constants``.
 
-A pod whose PodGroup is missing waits, as its scheduler lets it wait. Where a cluster has no PodGroup at all of that
-API, nothing there enforces it, and the label is a label.
+A pod whose PodGroup is missing waits, as its scheduler lets it wait: kube-scheduler does not try it (``PreEnqueue``),
+coscheduling turns it down when it has found a node (``Permit``), Volcano leaves it out of its jobs. Where the cluster
+does not serve that API (``Snapshot.unserved``) none of them is at work, and the label is a label.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,6 +31,7 @@ from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.snapshot.pod_groups import PodGroup as PodsOfNode
 from joinery.objects.snapshot.pods import is_active, is_terminal
+from joinery.objects.wording import must_be
 
 if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
@@ -42,9 +44,23 @@ COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUPS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _KUEUE, _REQUEST = "kueue", "provisioning_requests"
 _KINDS = {_KUEUE: "Kueue pod group", _REQUEST: "ProvisioningRequest"}
-#: By the snapshot's field for its PodGroups: whether a pod of it that has ended still counts, because its work is done
-#: (Volcano ``JobInfo.ReadyTaskNum``). kube-scheduler forgets pods that have ended.
-FIELDS: Mapping[str, bool] = {"scheduling_groups": False, "coscheduling_groups": False, "volcano_groups": True}
+
+
+class PodGroupApi(NamedTuple):
+    """An API that has PodGroups. ``counts_done``: whether a pod that has ended still counts, because its work is done
+    (Volcano ``JobInfo.ReadyTaskNum``). kube-scheduler forgets pods that have ended.
+    """
+
+    group: str
+    counts_done: bool = False
+
+
+#: By the snapshot's field for its PodGroups.
+FIELDS: Mapping[str, PodGroupApi] = {
+    "scheduling_groups": PodGroupApi("scheduling.k8s.io"),
+    "coscheduling_groups": PodGroupApi("scheduling.x-k8s.io"),
+    "volcano_groups": PodGroupApi("scheduling.volcano.sh", counts_done=True),
+}
 
 
 class GangKey(NamedTuple):
@@ -63,6 +79,7 @@ class Gang:
     """Pods that are placed together. ``str`` names it for people.
 
     minimum    how many of them must have a node at the same time; None if nobody says, so that none may be placed
+    problem    why nobody says that, to be read after the gang's name
     members    the pods by namespace/name that have a node, wait for one or, where that counts, have ended
     topology   the node label that has one value for all of them; empty where they may be anywhere
     goes_whole   whether none of them may be disrupted without the others
@@ -71,6 +88,7 @@ class Gang:
     key: GangKey
     minimum: int | None
     members: Mapping[str, Pod]
+    problem: str = ""
     topology: str = ""
     goes_whole: bool = False
 
@@ -136,23 +154,23 @@ def gangs_of(snapshot: "Snapshot") -> Mapping[GangKey, Gang]:
                 named.setdefault(key, {})[pod.key] = pod
     if not named:
         return {}
-    groups = {field: _by_name(getattr(snapshot, field)) for field in FIELDS}
-    gangs = (_gang(key, named[key], groups.get(key.field, {})) for key in sorted(named))
+    groups = {
+        GangKey(field, group.metadata.namespace or "default", group.metadata.name): group
+        for field in FIELDS
+        for group in getattr(snapshot, field)
+    }
+    served = sorted(key for key in named if key.field not in snapshot.unserved)
+    gangs = (_gang(key, named[key], groups.get(key), snapshot) for key in served)
     return {gang.key: gang for gang in gangs if gang is not None}
 
 
-def _gang(key: GangKey, members: Mapping[str, Pod], groups: Mapping[tuple[str, str], PodGroup]) -> Gang | None:
+def _gang(key: GangKey, members: Mapping[str, Pod], group: PodGroup | None, snapshot: "Snapshot") -> Gang | None:
     if key.field == _KUEUE:
-        totals = (pod.metadata.annotations.get(KUEUE_TOTAL, "") for pod in members.values())
-        minimum = max((int(total) for total in totals if total.isdecimal() and len(total) < 10), default=1)
-        return Gang(key=key, minimum=minimum, members=members) if minimum > 1 else None
+        return _of_kueue(key, members)
     if key.field == _REQUEST:
         return Gang(key=key, minimum=len(members), members=members) if len(members) > 1 else None
-    if not groups:
-        return None
-    group = groups.get((key.namespace, key.name))
     if group is None:
-        return Gang(key=key, minimum=None, members=members)
+        return Gang(key=key, minimum=None, members=members, problem=_why_missing(key, snapshot))
     if group.minimum < 2 and not group.topology_key and not group.goes_whole:
         return None
     return Gang(
@@ -164,14 +182,39 @@ def _gang(key: GangKey, members: Mapping[str, Pod], groups: Mapping[tuple[str, s
     )
 
 
+def _of_kueue(key: GangKey, members: Mapping[str, Pod]) -> Gang | None:
+    """Kueue lets nobody in whose total is no number, or another than a neighbour's; without any it knows no group."""
+    totals = {name: pod.metadata.annotations.get(KUEUE_TOTAL, "") for name, pod in members.items()}
+    said = dict.fromkeys(totals[name] for name in sorted(totals))
+    wrong = next((one for one in said if not (one.isdecimal() and len(one) < 10 and int(one) > 0)), None)
+    if not any(said):
+        return None
+    if wrong is not None or len(said) > 1:
+        name = min(name for name, total in totals.items() if wrong in (None, total))
+        problem = f"is of no known size: {KUEUE_TOTAL} of pod {name} {_what_is_wrong(wrong, said)}"
+        return Gang(key=key, minimum=None, members=members, problem=problem)
+    minimum = int(next(iter(said)))
+    return Gang(key=key, minimum=minimum, members=members) if minimum > 1 else None
+
+
+def _what_is_wrong(total: str | None, said: Iterable[str]) -> str:
+    if total is None:
+        one, other, *_ = said
+        return f"is {one}, and {other} of another pod"
+    return must_be("a whole number, 1 or more", total) if total else "is missing"
+
+
+def _why_missing(key: GangKey, snapshot: "Snapshot") -> str:
+    stored = f"{key.namespace}/{key.name}"
+    why = next((bad.reason for bad in snapshot.invalid if (bad.kind, bad.name) == (PodGroup.__name__, stored)), "")
+    lacking = f"cannot be read ({why})" if why else f"is not there (podgroups.{FIELDS[key.field].group})"
+    return f"{lacking}, which says how many pods are placed together"
+
+
 def _counts(key: GangKey, pod: Pod) -> bool:
     if is_terminal(pod):
-        return pod.status.phase == "Succeeded" and FIELDS.get(key.field, True)
+        return pod.status.phase == "Succeeded" and (key.field not in FIELDS or FIELDS[key.field].counts_done)
     return bool(pod.spec.node_name) or is_active(pod)
-
-
-def _by_name(groups: Iterable[PodGroup]) -> Mapping[tuple[str, str], PodGroup]:
-    return {(group.metadata.namespace or "default", group.metadata.name): group for group in groups}
 
 
 def waiting_beside(gangs: Iterable[Gang], pending: frozenset[str]) -> Iterable[Pod]:

@@ -79,6 +79,7 @@ class Snapshot(ClaimsSnapshot, Derives):
     different, PodGroups (``objects.snapshot.gangs``) as far as pods name some, Services where a scheduler spreads pods
     by itself (``objects.snapshot.default_spreads``), and VerticalPodAutoscalers where some pod was set by one.
 
+    ``unserved``: the fields of PodGroups that pods name and that the cluster does not serve. A file cannot say so.
     ``known``: what was worked out of the snapshot before (``joinery.objects.snapshot.known``).
     """
 
@@ -112,6 +113,7 @@ class Snapshot(ClaimsSnapshot, Derives):
     scheduling_groups: tuple[PodGroup, ...] = ()
     coscheduling_groups: tuple[PodGroup, ...] = ()
     volcano_groups: tuple[PodGroup, ...] = ()
+    unserved: frozenset[str] = frozenset()
     known: Known = field(default_factory=Known, compare=False, repr=False)
 
     @cached_property

@@ -20,6 +20,7 @@ from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.policies import Caps
 from joinery.objects.snapshot.gangs import COSCHEDULING_GROUP, KUEUE_FAST_ADMISSION, KUEUE_GROUP, KUEUE_TOTAL
+from joinery.objects.snapshot.snapshot import Invalid
 from simulator import builders
 from simulator.builders import instance_type
 from tests.properties import examples
@@ -120,11 +121,55 @@ def test_a_gang_may_be_of_several_kinds_of_pods() -> None:
     assert len(own) > 1, "the leader says what it lacks itself"
 
 
-def test_a_pod_whose_pod_group_is_missing_waits() -> None:
-    """As kube-scheduler lets it wait. Where there is no PodGroup at all, nothing enforces them."""
-    packing = _planned(problem(POOL, builders.pod_group("other"), *_members(1)))
-    assert _why(packing) == "PodGroup default/train is not there, which says how many pods are placed together"
-    assert not _planned(problem(POOL, *_members(1))).unplaced
+@pytest.mark.parametrize("others", [(), (builders.pod_group("other"),)])
+def test_a_pod_whose_pod_group_is_missing_waits(others: Sequence[PodGroup]) -> None:
+    """As kube-scheduler lets it wait, whether or not there are other PodGroups."""
+    packing = _planned(problem(POOL, *others, *_members(1)))
+    lacking = "is not there (podgroups.scheduling.k8s.io), which says how many pods are placed together"
+    assert _why(packing) == f"PodGroup default/train {lacking}"
+
+
+def test_a_pod_group_of_an_api_that_is_not_served_is_a_word() -> None:
+    """Whatever would enforce it cannot be at work, so each pod is planned by itself."""
+    asked = problem(POOL, *_members(1))
+    unserved = replace(asked.snapshot, unserved=frozenset({"scheduling_groups"}))
+    assert not _planned(replace(asked, snapshot=unserved)).unplaced
+
+
+def test_a_pod_group_that_cannot_be_read_is_told_so() -> None:
+    """A pod that names it waits for a number that is none."""
+    asked = problem(POOL, *_members(1))
+    bad = Invalid("PodGroup", "default/train", "Expected `int`, got `str` - at `$.spec.minMember`")
+    packing = _planned(replace(asked, snapshot=replace(asked.snapshot, invalid=(bad,))))
+    assert "PodGroup default/train cannot be read (Expected `int`, got `str` - at `$.spec.minMember`)" in _why(packing)
+
+
+@pytest.mark.parametrize(
+    ("totals", "problem_of_it"),
+    [
+        (["four", "four"], "of pod default/train-1 must be a whole number, 1 or more, is 'four'"),
+        (["2", "0"], "of pod default/train-2 must be a whole number, 1 or more, is '0'"),
+        (["2", ""], "of pod default/train-2 is missing"),
+        (["2", "3"], "of pod default/train-1 is 2, and 3 of another pod"),
+    ],
+)
+def test_a_total_that_kueue_would_not_take_lets_the_group_wait(totals: Sequence[str], problem_of_it: str) -> None:
+    """Kueue lets nobody in either; the reason names the annotation, and a pod that has it."""
+    labels = {KUEUE_GROUP: "train"}
+    pods = [
+        *_members(1, labels=labels, annotations={KUEUE_TOTAL: totals[0]}, scheduling_group=None),
+        *_members(
+            1, start=2, labels=labels, annotations={KUEUE_TOTAL: totals[1]} if totals[1] else {}, scheduling_group=None
+        ),
+    ]
+    packing = _planned(problem(POOL, *pods))
+    assert not packing.launches
+    assert _why(packing) == f"Kueue pod group default/train is of no known size: {KUEUE_TOTAL} {problem_of_it}"
+
+
+def test_a_kueue_label_without_any_total_is_a_word() -> None:
+    """Kueue's webhook refuses such pods, so it is not at work where they are."""
+    assert not _planned(problem(POOL, *_members(1, labels={KUEUE_GROUP: "train"}, scheduling_group=None))).unplaced
 
 
 def test_a_member_that_waits_unmarked_beside_others_is_bought_for() -> None:
