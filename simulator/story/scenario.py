@@ -22,6 +22,7 @@
         - {at: 5m, stop: {}, say: why}                         # somebody stops the instance
         - {at: 5m, retire: {startsIn: 24h}, say: why}          # AWS Health: its hardware will be taken away
         - {at: 1m, runOut: {zones: [us-east-1a], capacityTypes: [spot]}, say: why}
+        - {at: 1m, runOut: {instanceTypes: [m6a.large], left: 3}, say: why}   # so many in each zone
         - {at: 9m, restock: {}, say: why}
 
 Deployments and StatefulSets are understood by the simulated workload controllers. A list stands for its items. Objects
@@ -75,6 +76,12 @@ class Pools(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     capacity_types: tuple[str, ...] = ()
 
 
+class SoldOut(Pools, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Capacity pools that have only so many instances left, each."""
+
+    left: int = 0
+
+
 class Nodes(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Nodes to do something to: the one with most pods, or all. What is left out is anything."""
 
@@ -108,7 +115,7 @@ class Happening(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
     recommend: Nodes | None = None
     stop: Nodes | None = None
     retire: Retirement | None = None
-    run_out: Pools | None = None
+    run_out: SoldOut | None = None
     restock: Pools | None = None
 
     @property

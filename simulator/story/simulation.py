@@ -144,7 +144,8 @@ class Simulation:
         for claim in self._chosen(happening.delete_node):
             self.world.cluster.delete_node(self.world.cluster.nodes[claim.status.node_name])
         self._befall(happening)
-        self.world.cloud.run_out(*self._pools(happening.run_out))
+        if sold_out := happening.run_out:
+            self.world.cloud.run_out(*self._pools(sold_out), left=sold_out.left)
         self.world.cloud.restock(*self._pools(happening.restock))
 
     def _delete(self, objects: Iterable[Named]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.conditions import find as find_condition
 from joinery.objects.karpenter.labels import CAPACITY_TYPE
 from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
@@ -14,7 +15,16 @@ from simulator.story.scenario import find, load
 from simulator.story.simulation import Simulation
 from tests.story.conftest import PlayedScenario
 
-CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge", "on-demand-share", "on-demand-nodes")
+CASES = (
+    "spot-storm",
+    "out-of-stock",
+    "slow-drain",
+    "story",
+    "surge",
+    "on-demand-share",
+    "on-demand-nodes",
+    "share-sold-out",
+)
 
 
 @pytest.mark.soak
@@ -58,6 +68,28 @@ def test_a_share_of_a_node_pool_holds_whatever_comes_and_goes() -> None:
     assert seen >= {(6, 4), (20, 8), (8, 4)}
     kinds = [node.metadata.labels[CAPACITY_TYPE] for node in simulation.world.cluster.nodes.values()]
     assert (kinds.count("on-demand"), kinds.count("spot")) == (4, 4)
+    assert leaks(simulation) == ()
+
+
+def test_a_plan_that_ec2_carries_out_in_part_leaves_a_share_short_until_the_next_nodes() -> None:
+    """Three of eight nodes come. With spot back nobody waits for the share: the other five pods get spot nodes, the
+    NodePool says what is lacking, and an Event why. Of the four nodes that come later three make up for it.
+    """
+    simulation = Simulation(load(find(Path("share-sold-out"))))
+    seen = []
+    with simulation.running():
+        for minutes in (1, 11, 24):
+            simulation.engine.run_until(simulation.start + timedelta(minutes=minutes))
+            (pool,) = simulation.world.cluster.node_pools.values()
+            share = simulation.world.cluster.snapshot().pool_shares["default"]
+            short = find_condition(pool.status.conditions, "joinery.dev/OnDemandShareNotKept")
+            seen.append((share.nodes, share.on_demand, short.message if short else ""))
+        simulation.engine.run_until(simulation.end)
+    asked = "3 of 8 nodes are on demand, and joinery.dev/on-demand (6) asks for 6"
+    assert seen == [(3, 3, ""), (8, 3, asked), (12, 6, "")]
+    said = [event.message for event in simulation.world.recorder.events if event.reason == "OnDemandShareNotKept"]
+    assert said
+    assert said[-1].startswith(asked)
     assert leaks(simulation) == ()
 
 
