@@ -14,6 +14,7 @@ from joinery_cli.notices import UserNotice, tell, working
 
 if TYPE_CHECKING:
     from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+    from joinery.decisions.headroom.requests import ResolvedRequest
     from joinery.decisions.scheduling.problem import Options
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.objects.default_spread import DefaultSpreads
@@ -34,7 +35,8 @@ class DecisionInput:
     """``notices``: all that was printed of it on standard error, for the document and the page.
 
     ``replicas``: how many pods the workloads of the files keep, by ``Kind namespace/name``. ``types``: what nodes may
-    be of, as a ``Problem`` has them.
+    be of, as a ``Problem`` has them. ``requests``: the open ProvisioningRequests; the snapshot has the pods
+    that nodes are bought for.
     """
 
     snapshot: "Snapshot"
@@ -43,6 +45,7 @@ class DecisionInput:
     prices: "Prices"
     notices: tuple[UserNotice, ...]
     replicas: Mapping[str, int]
+    requests: tuple["ResolvedRequest", ...] = ()
 
 
 def decision_input(
@@ -105,8 +108,9 @@ def decision_input(
         *warnings(snapshot),
         *(without_daemons(snapshot) if files else ()),
     )
+    requests: tuple[ResolvedRequest, ...] = ()
     if snapshot.capacity_buffers or snapshot.provisioning_requests:
-        snapshot, about_room = _with_room(snapshot, inputs if files else None, spreads)
+        snapshot, requests, about_room = _with_room(snapshot, inputs if files else None, spreads)
         notices += heard(*about_room)
     snapshot = read_as_claims(snapshot)
     named_region = checked_region(region)
@@ -122,15 +126,17 @@ def decision_input(
         prices=prices,
         notices=notices,
         replicas=inputs.replicas(),
+        requests=requests,
     )
 
 
 def _with_room(
     snapshot: "Snapshot", inputs: "Inputs | None", spreads: "DefaultSpreads"
-) -> tuple["Snapshot", Sequence[UserNotice]]:
-    """The snapshot with the room that buffers keep and requests want. What they refer to is in the files; None: in the
-    cluster.
+) -> tuple["Snapshot", tuple["ResolvedRequest", ...], Sequence[UserNotice]]:
+    """The snapshot with the room that buffers keep and requests want, and these requests. What they refer to is in the
+    files; None: in the cluster.
     """
+    from joinery.decisions.headroom.requests import to_buy
     from joinery.objects.snapshot.default_spreads import SpreadFiller
     from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
     from joinery_cli.sources import live_buffer_sources, live_templates
@@ -139,8 +145,8 @@ def _with_room(
     sources = sources_in(inputs.objects, filler) if inputs else partial(live_buffer_sources, spreads)
     templates = templates_in(inputs.objects, filler) if inputs else partial(live_templates, spreads)
     snapshot, of_buffers = filled(snapshot, sources)
-    snapshot, of_requests = requested(snapshot, templates)
-    return snapshot, (*of_buffers, *of_requests)
+    requests, of_requests = requested(snapshot, templates)
+    return snapshot.with_virtual(to_buy(requests)), requests, (*of_buffers, *of_requests)
 
 
 def _spreads(path: str | None, settings: "Settings | None") -> "DefaultSpreads":
@@ -167,9 +173,10 @@ def disruption_problem(inputs: DecisionInput, options: "DisruptionOptions", pack
     from joinery.decisions.disruption.headroom import with_chunks_bound
     from joinery.decisions.disruption.moves import replicas_of
     from joinery.decisions.disruption.problem import DisruptionProblem
+    from joinery.decisions.headroom.requests import to_keep
     from joinery.decisions.scheduling.problem import Problem
 
-    snapshot = inputs.snapshot
+    snapshot = inputs.snapshot.with_virtual(to_keep(inputs.requests))
     # All pods of a live cluster are there to be counted; a file may hold one of many.
     replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else inputs.replicas
     problem = DisruptionProblem(

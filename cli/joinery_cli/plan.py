@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from joinery.decisions.planning import Plan
     from joinery.decisions.scheduling.explain.explanation import Explanation
     from joinery.decisions.scheduling.problem import Options, Problem
-    from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.decision_input import DecisionInput
     from joinery_cli.notices import UserNotice
     from joinery_cli.reading.commitments import Commitments
@@ -131,7 +130,7 @@ def plan(
     with working("planning"):
         solution = _solve(inputs, options, explained or (), rates, interruption_weight, paid_for)
     of_files = (*(rates.notices if rates else ()), *(paid_for.notices if paid_for else ()))
-    notices = (*inputs.notices, *of_files, *_notices_of_plan(inputs.snapshot, solution))
+    notices = (*inputs.notices, *of_files, *_notices_of_plan(inputs, solution))
     _refuse_if_wrong(solution.plan)
     if output is DecisionFormat.YAML:
         _write_claims(solution)
@@ -223,7 +222,7 @@ def _explanations(solution: _Solution) -> tuple["Explanation", ...]:
     return tuple(explain(solution.problem, solution.plan.packing, pod) for pod in solution.explained_pods)
 
 
-def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["UserNotice", ...]:
+def _notices_of_plan(inputs: "DecisionInput", solution: _Solution) -> tuple["UserNotice", ...]:
     """Print at once what a person should know about the plan."""
     from joinery.decisions.scheduling.pool_shares import not_kept
     from joinery.decisions.scheduling.reason import ReasonCode
@@ -232,7 +231,7 @@ def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["UserNo
     from joinery_cli.warnings.labels import misspelt_labels
     from joinery_cli.warnings.left_out import others, without_pools
 
-    plan, packing = solution.plan, solution.plan.packing
+    snapshot, plan, packing = inputs.snapshot, solution.plan, solution.plan.packing
     short = not_kept(snapshot.pool_shares, packing.launches)
     # What a static NodePool gets is reported already, and that it launches none for pods is how it should be.
     pool_reasons = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
@@ -242,7 +241,17 @@ def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["UserNo
         *map(warning, (*plan.warnings, *pool_reasons)),
         *(warning(f"NodePool {name}: {why}") for name, why in short.items()),
         *others(packing, snapshot),
+        *_room_for_requests(inputs, solution.problem),
     )
+
+
+def _room_for_requests(inputs: "DecisionInput", problem: "Problem") -> Iterable["UserNotice"]:
+    """What is to be said of the ProvisioningRequests that only ask whether there is room."""
+    if not inputs.requests:
+        return ()
+    from joinery_cli.reading.buffers import room
+
+    return room(problem, inputs.requests)
 
 
 def _refuse_if_wrong(plan: "Plan") -> None:

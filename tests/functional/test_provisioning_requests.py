@@ -148,3 +148,42 @@ def test_a_request_without_its_template_fails(stand: Stand) -> None:
     stand.provision()
     assert conditions(stand)["Failed"] == ("True", "FailedToCreatePods")
     assert "worker" in next(one.message for one in request(stand).status.conditions if one.type == "Failed")
+
+
+def test_a_parameter_that_counts_for_nothing_is_said_where_the_request_is_accepted(stand: Stand) -> None:
+    """With its field, and what counts in its place."""
+    created = stand.world.clock.now()
+    stand.world.cluster.add(
+        builders.pod_template("worker", **WORKER),
+        builders.provisioning_request(count=2, created=created, ValidUntilSeconds="1h"),
+    )
+    stand.provision()
+    (accepted,) = [one.message for one in request(stand).status.conditions if one.type == "Accepted"]
+    assert accepted == (
+        "ProvisioningRequest is accepted; spec.parameters.ValidUntilSeconds: must be a whole number of seconds, is "
+        "'1h', so the request ends 7 days after its creation"
+    )
+
+
+def test_room_that_nobody_had_to_ask_for_is_found(stand: Stand) -> None:
+    """As the cluster autoscaler calls it."""
+    stand.world.cluster.add(builders.pod_template("worker", **WORKER))
+    stand.pods(1, **WORKER)
+    stand.settle()
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.remove(pod)
+    stand.world.cluster.add(builders.provisioning_request(count=1))
+    stand.provision()
+    assert conditions(stand)["Provisioned"] == ("True", "CapacityIsFound")
+
+
+def test_nothing_is_bought_for_a_request_whose_time_is_over(stand: Stand) -> None:
+    """Nobody would look at the nodes."""
+    created = stand.world.clock.now()
+    stand.world.cluster.add(
+        builders.pod_template("worker", **WORKER),
+        builders.provisioning_request(count=2, created=created, ValidUntilSeconds="600"),
+    )
+    stand.wait(600)
+    stand.provision()
+    assert (stand.alive, conditions(stand)["Failed"]) == ([], ("True", "Expired"))

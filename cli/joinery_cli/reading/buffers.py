@@ -6,11 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from joinery.decisions.headroom import requests
+from joinery.decisions.headroom.requests import ResolvedRequest
 from joinery.decisions.headroom.resolve import ResolvedBuffer, resolve, with_headroom
+from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.autoscaling.capacitybuffer import ACTIVE_CAPACITY, CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ATOMIC, CHECK, CHECKER, VALID_UNTIL, ProvisioningRequest
 from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
 from joinery.objects.snapshot.default_spreads import SpreadFiller
 from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.spelling import meant_by
+from joinery.objects.wording import shown
 from joinery_cli.notices import UserNotice, note, warning
 from joinery_cli.reading.admission.quotas import as_used
 from joinery_cli.reading.admission.workloads import Owner
@@ -57,6 +62,9 @@ def _of_template(name: str, objects: Mapping[str, Mapping[Any, Any]]) -> Shape:
     return shape_of_template(read)
 
 
+#: The classes of ProvisioningRequests, and by what else people call them.
+_CLASSES = {name: one for one in (ATOMIC, CHECK) for name in (one, one.partition(".")[0])}
+
 #: Asks what the pods of PodTemplates (namespace/name) look like.
 Templates = Callable[[Sequence[str]], Mapping[str, Shape]]
 
@@ -66,15 +74,42 @@ def templates_in(objects: Mapping[str, Mapping[Any, Any]], spreads: SpreadFiller
     return lambda names: _spread({name: _of_template(name, objects) for name in names}, objects, spreads)
 
 
-def requested(snapshot: Snapshot, templates: Templates) -> tuple[Snapshot, Sequence[UserNotice]]:
-    """The snapshot with the pods that its ProvisioningRequests want nodes for, and which of them cannot be read."""
+def requested(snapshot: Snapshot, templates: Templates) -> tuple[tuple[ResolvedRequest, ...], Sequence[UserNotice]]:
+    """The open ProvisioningRequests, and what a person should know of all of them."""
     names = requests.templates_named(snapshot)
-    if not names:
-        return snapshot, ()
-    resolved = requests.resolve(snapshot, templates(names))
-    lacking = (one for one in resolved if one.problem)
-    notices = tuple(warning(f"ProvisioningRequest {one.request.key} gets no nodes: {one.problem}") for one in lacking)
-    return snapshot.with_virtual(requests.to_buy(resolved)), notices
+    resolved = requests.resolve(snapshot, templates(names)) if names else ()
+    strangers = (one for one in snapshot.provisioning_requests if not one.is_ours and not one.has_ended)
+    of_strangers = [_of_stranger(one) for one in strangers]
+    return resolved, (*of_strangers, *(notice for one in resolved for notice in _about(one)))
+
+
+def _of_stranger(request: ProvisioningRequest) -> UserNotice:
+    called, given = f"ProvisioningRequest {request.key}", request.spec.provisioning_class_name
+    if request.is_check:
+        whose = shown(request.spec.parameters[CHECKER])
+        return note(f"{called} is left to another: its spec.parameters.{CHECKER} is {whose}")
+    meant = _CLASSES.get(meant_by(given, _CLASSES), "")
+    field = f"{called}: spec.provisioningClassName: is {shown(given)}"
+    if meant:
+        return warning(f"{field}, of which nobody knows; is it {meant}?")
+    return note(f"{field}, which is left to others: Joinery serves {ATOMIC} and {CHECK}")
+
+
+def _about(one: ResolvedRequest) -> Iterator[UserNotice]:
+    called = f"ProvisioningRequest {one.request.key}"
+    yield from (warning(f"{called}: {why}") for why in one.request.ignored)
+    if one.problem:
+        yield warning(f"{called} gets no nodes: {one.problem}")
+    elif one.is_over and not one.request.is_provisioned:
+        ended = f"{one.request.lasts.total_seconds():,.0f} s after its creation ({VALID_UNTIL})"
+        yield note(f"{called} gets no nodes: it ended {ended}")
+
+
+def room(problem: Problem, resolved: Sequence[ResolvedRequest]) -> Iterator[UserNotice]:
+    """Of each request to check, whether the nodes that there are have room for it."""
+    for key, why in requests.checked(problem, resolved).items():
+        called = f"ProvisioningRequest {key}"
+        yield warning(f"{called}: {why}") if why else note(f"{called}: there is room for all of its pods")
 
 
 def filled(snapshot: Snapshot, sources: Sources) -> tuple[Snapshot, Sequence[UserNotice]]:

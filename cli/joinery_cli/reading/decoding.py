@@ -17,6 +17,7 @@ from joinery.objects.karpenter.stored import is_foreign, salvage
 from joinery.objects.karpenter.validation import explain, explained, path
 from joinery.objects.kubernetes import core, decoding
 from joinery.objects.kubernetes.decoding import without_nulls
+from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.wording import of_struct_error
 from joinery_cli.notices import UserNotice, note, warning
@@ -27,6 +28,7 @@ from joinery_cli.reading.kinds import ReadKind
 from joinery_cli.reading.names import wrong_labels, wrong_metadata, wrong_resources
 from joinery_cli.reading.placeholders import unfilled
 from joinery_cli.reading.places import steps_of
+from joinery_cli.reading.pod_groups import group_findings
 
 
 class Reading(NamedTuple):
@@ -53,6 +55,8 @@ def read(document: Document, kind: ReadKind) -> Reading:
         reading = _read_model(document, kind.model, raw)
     else:
         reading = _read_struct(document, kind, raw)
+    if isinstance(reading.value, PodGroup):
+        found += group_findings(reading.value, document.group, raw)
     besides = _besides(reading.problems, found, renamed)
     problems = [*(f"{one.path}: {one.problem}" for one in found if one.is_error), *besides]
     surprises = [one for one in (placeholder, *found) if one and not one.is_error]

@@ -12,8 +12,8 @@ plan that exceeds the caps the most urgent part is carried out, and the other po
 (``joinery.controllers.launching.claim_writer``).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
@@ -26,7 +26,7 @@ from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.telemetry import REASON, logger
 from joinery.decisions.capping import plan_within_caps
-from joinery.decisions.headroom.requests import ResolvedRequest, to_buy, with_room
+from joinery.decisions.headroom.requests import ResolvedRequest, checked, to_buy
 from joinery.decisions.headroom.resolve import ResolvedBuffer
 from joinery.decisions.planning import Plan, PlanWarning
 from joinery.decisions.scheduling.packing import Packing
@@ -52,7 +52,7 @@ _MOST_SHOWN = 5
 @dataclass(frozen=True)
 class Decision:
     """A plan within the caps, and what it was made from. ``buffers``, ``requests``: those whose room is part of it.
-    ``checked``: the requests (namespace/name) for which there is room.
+    ``lacking``: why there is no room for a request to check, by namespace/name; empty where there is.
     """
 
     problem: Problem
@@ -60,7 +60,7 @@ class Decision:
     plan: Plan
     buffers: tuple[ResolvedBuffer, ...] = ()
     requests: tuple[ResolvedRequest, ...] = ()
-    checked: frozenset[str] = frozenset()
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def packing(self) -> Packing:
@@ -127,8 +127,8 @@ class PodCapacity:
             problem = with_stored_commitments(problem, self._gateways.store, supply.sold)
         stopwatch = self._invocation.stopwatch()
         plan = plan_within_caps(problem, stopwatch=stopwatch, refused=known.pods)
-        checked = with_room(problem, requests, stopwatch)
-        decision = Decision(problem, supply, plan, buffers, requests, checked)
+        lacking = checked(problem, requests, stopwatch)
+        decision = Decision(problem, supply, plan, buffers, requests, lacking)
         _log_warnings(decision.plan.warnings)
         actor = Actor(self._gateways, snapshot.now, self._invocation)
         if refusal := _refusal(decision.plan):

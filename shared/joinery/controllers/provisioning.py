@@ -73,7 +73,7 @@ class ProvisioningController:
         options = writer.rest(decision.problem).options
         writer.actor.carry_out(
             *buffer_statuses(decision.snapshot, decision.buffers, decision.packing),
-            *request_statuses(decision.snapshot, decision.requests, decision.packing, decision.checked),
+            *request_statuses(decision.snapshot, decision.requests, decision.packing, decision.lacking),
         )
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps))

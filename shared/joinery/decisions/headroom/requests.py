@@ -10,22 +10,22 @@ them. Its Provisioned is true once nodes are requested; here, as the API says, o
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from joinery.decisions.headroom.virtual_pods import virtual_pods_of
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.actions import UpdateRequest
 from joinery.objects.autoscaling.provisioningrequest import (
     ACCEPTED,
-    ATOMIC,
     BOOKING_EXPIRED,
-    CHECK,
     CONSUMES,
     FAILED,
+    NO_RETRY,
     PROVISIONED,
     ProvisioningRequest,
 )
@@ -36,10 +36,10 @@ from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.shapes import Shape
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.wording import shortened
 
-#: How long room is kept, and how long it is looked for (cluster autoscaler ``defaultReservationTime``,
-#: ``defaultExpirationTime``).
-BOOKED, SOUGHT = timedelta(minutes=10), timedelta(days=7)
+#: How long room is kept (cluster autoscaler ``defaultReservationTime``).
+BOOKED = timedelta(minutes=10)
 #: The most pods of one request: more than that is a mistake, and would outlast any plan.
 MOST_PODS = 5_000
 
@@ -47,13 +47,19 @@ MOST_PODS = 5_000
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRequest:
     """An open request and the pods that stand for it. ``problem``: why there are none, though it asks for some.
-    ``is_consumed``: whether all that it was for are on nodes.
+    ``is_consumed``: whether all that it was for are on nodes. ``is_over``: whether room was looked for long enough.
     """
 
     request: ProvisioningRequest
     pods: tuple[Pod, ...] = ()
     problem: str = ""
     is_consumed: bool = False
+    is_over: bool = False
+
+    @property
+    def is_sought(self) -> bool:
+        """Whether nodes are bought for it."""
+        return not self.request.is_check and (self.request.is_provisioned or not self.is_over)
 
 
 def templates_named(snapshot: Snapshot) -> tuple[str, ...]:
@@ -72,7 +78,14 @@ def resolve(snapshot: Snapshot, templates: Mapping[str, Shape]) -> tuple[Resolve
     taken = Counter(key for key, _ in consuming)
     bound = Counter(key for key, pod in consuming if pod.spec.node_name)
     resolved = (_resolved(request, templates, taken[request.key], snapshot.now) for request in open_ones)
-    return tuple(replace(one, is_consumed=0 < _total(one.request) <= bound[one.request.key]) for one in resolved)
+    return tuple(
+        replace(
+            one,
+            is_consumed=0 < _total(one.request) <= bound[one.request.key],
+            is_over=_is_over(one.request, snapshot.now),
+        )
+        for one in resolved
+    )
 
 
 def _total(request: ProvisioningRequest) -> int:
@@ -106,35 +119,44 @@ def _consumed(pod: Pod) -> str:
 
 def to_buy(resolved: Iterable[ResolvedRequest]) -> Iterator[Pod]:
     """The pods that nodes are bought for."""
-    return (pod for one in resolved if one.request.spec.provisioning_class_name == ATOMIC for pod in one.pods)
+    return (pod for one in resolved if one.is_sought for pod in one.pods)
 
 
 def to_keep(resolved: Iterable[ResolvedRequest]) -> Iterator[Pod]:
     """The pods whose room is kept, and those that nodes are being bought for."""
-    return (
-        pod
-        for one in resolved
-        if one.request.is_provisioned or one.request.spec.provisioning_class_name == ATOMIC
-        for pod in one.pods
-    )
+    return (pod for one in resolved if one.request.is_provisioned or one.is_sought for pod in one.pods)
 
 
-def with_room(
+def checked(
     problem: Problem, resolved: Iterable[ResolvedRequest], stopwatch: Stopwatch = lambda: 0.0
-) -> frozenset[str]:
-    """The requests (namespace/name) to check of which all pods have room on nodes that there are, one beside the other.
-    Costs a packing without purchases where any is to be checked.
+) -> Mapping[str, str]:
+    """By request to check (namespace/name), why nodes that there are have no room for all of its pods, one request
+    beside the other; empty where they have. Costs a packing without purchases where any is to be checked.
     """
-    asked = [
-        one for one in resolved if one.request.spec.provisioning_class_name == CHECK and not one.request.is_provisioned
-    ]
+    asked = [one for one in resolved if one.request.is_check and not one.request.is_provisioned and not one.problem]
     pods = [pod for one in asked for pod in one.pods]
     if not pods:
-        return frozenset(one.request.key for one in asked if not one.problem)
+        return {one.request.key: "" for one in asked}
     nothing_sold = replace(problem.snapshot, node_pools=()).with_virtual(pods)
     packing = solve_unproven(replace(problem, snapshot=nothing_sold), stopwatch=stopwatch).packing
-    ready = _ready(nothing_sold, packing)
-    return frozenset(one.request.key for one in asked if ready.issuperset(pod.key for pod in one.pods))
+    ready, left = _ready(nothing_sold, packing), {one.pod: one.reasons for one in packing.unplaced}
+    return {one.request.key: _room_there(one, ready, left) for one in asked}
+
+
+def _room_there(one: ResolvedRequest, ready: frozenset[str], left: Mapping[str, tuple[Reason, ...]]) -> str:
+    """How many of its pods have room, if not all have. Of a gang that is left out, its reason knows."""
+    missing = [pod.key for pod in one.pods if pod.key not in ready]
+    reasons = (reason for pod in missing for reason in left.get(pod, ()) if reason.code is ReasonCode.GANG)
+    figures = next((dict(reason.figures) for reason in reasons), {})
+    there = figures.get("found", len(one.pods) - len(missing))
+    return f"{there} of {len(one.pods)} pods have room on nodes that there are" if missing else ""
+
+
+def _lacking(one: ResolvedRequest, ready: frozenset[str], left: Mapping[str, tuple[Reason, ...]]) -> str:
+    """Why not all of its pods have room on nodes that are fit; empty if they have."""
+    missing = [pod.key for pod in one.pods if pod.key not in ready]
+    there = f"{len(one.pods) - len(missing)} of {len(one.pods)} pods have room; the rest is on its way"
+    return next((str(left[pod][0]) for pod in missing if pod in left), there) if missing else ""
 
 
 def _ready(snapshot: Snapshot, packing: Packing) -> frozenset[str]:
@@ -144,30 +166,27 @@ def _ready(snapshot: Snapshot, packing: Packing) -> frozenset[str]:
 
 
 def request_statuses(
-    snapshot: Snapshot, resolved: Sequence[ResolvedRequest], packing: Packing, checked: Collection[str]
+    snapshot: Snapshot, resolved: Sequence[ResolvedRequest], packing: Packing, lacking: Mapping[str, str]
 ) -> Iterator[tuple[UpdateRequest]]:
     """A chain for each request whose conditions change. ``packing``: the plan of the snapshot with its virtual pods.
-    ``checked``: see ``with_room``.
+    ``lacking``: see ``checked``.
     """
     ready = _ready(snapshot, packing) if resolved else frozenset[str]()
-    reasons = {one.pod: one.reasons for one in packing.unplaced} if resolved else {}
+    left = {one.pod: one.reasons for one in packing.unplaced} if resolved else {}
     for one in resolved:
-        is_atomic = one.request.spec.provisioning_class_name == ATOMIC
-        missing = [pod.key for pod in one.pods if pod.key not in ready] if is_atomic else []
-        has_room = not missing if is_atomic else one.request.key in checked
-        why = next((str(reasons[pod][0]) for pod in missing if pod in reasons), "")
-        text = f"{len(one.pods) - len(missing)} of {len(one.pods)} pods have room; the rest is on its way"
-        conditions = _conditions(one, has_room=has_room, why=why or (text if is_atomic else ""), now=snapshot.now)
+        why = lacking.get(one.request.key, "") if one.request.is_check else _lacking(one, ready, left)
+        conditions = _conditions(one, why=why, now=snapshot.now)
         if conditions != one.request.status.conditions:
             status = one.request.status.model_copy(update={"conditions": conditions})
             after = one.request.model_copy(update={"status": status})
             yield (UpdateRequest(one.request, after, f"{conditions[-1].type}: {conditions[-1].reason}"),)
 
 
-def _conditions(one: ResolvedRequest, *, has_room: bool, why: str, now: datetime) -> list[Condition]:
+def _conditions(one: ResolvedRequest, *, why: str, now: datetime) -> list[Condition]:
+    """``why`` its pods have no room; empty if they have."""
     request, at = one.request, Observation(now=now, generation=one.request.metadata.generation)
-
-    conditions = put(request.status.conditions, true(ACCEPTED, at, "ProvisioningRequest is accepted"))
+    accepted = "; ".join(("ProvisioningRequest is accepted", *request.ignored))
+    conditions = put(request.status.conditions, true(ACCEPTED, at, shortened(accepted)))
 
     def made(kind: str, reason: str, message: str) -> list[Condition]:
         return put(conditions, true(kind, at, message, reason=reason))
@@ -182,19 +201,18 @@ def _conditions(one: ResolvedRequest, *, has_room: bool, why: str, now: datetime
         if since is not None and since.last_transition_time and now - since.last_transition_time >= BOOKED:
             return made(BOOKING_EXPIRED, "CapacityReservationTimeExpired", "Capacity reservation time is expired")
         return conditions
-    is_atomic = request.spec.provisioning_class_name == ATOMIC
-    if has_room:
-        reason = "CapacityIsProvisioned" if is_atomic else "CapacityIsFound"
+    if not why:
+        # Found are nodes that nobody had to ask for.
+        was_sought = not request.is_check and find(conditions, PROVISIONED) is not None
+        reason = "CapacityIsProvisioned" if was_sought else "CapacityIsFound"
         return made(PROVISIONED, reason, "Capacity is found in the cluster")
-    if not is_atomic and request.spec.parameters.get("noRetry") == "true":
-        return made(FAILED, "CapacityIsNotFound", "there is no room for all of its pods")
-    if _is_over(request, now):
+    if request.is_check and request.spec.parameters.get(NO_RETRY) == "true":
+        return made(FAILED, "CapacityIsNotFound", why)
+    if one.is_over:
         return made(FAILED, "Expired", "ProvisioningRequest is expired")
-    text = why or "there is no room for all of its pods; it is looked for again"
-    return put(conditions, false(PROVISIONED, "CapacityIsNotFound", text, at))
+    return put(conditions, false(PROVISIONED, "CapacityIsNotFound", why, at))
 
 
 def _is_over(request: ProvisioningRequest, now: datetime) -> bool:
-    created, said = request.metadata.creation_timestamp, request.spec.parameters.get("ValidUntilSeconds", "")
-    lasts = timedelta(seconds=int(said)) if said.isdecimal() and len(said) < 9 else SOUGHT
-    return created is not None and now - created >= lasts
+    created = request.metadata.creation_timestamp
+    return created is not None and now - created >= request.lasts

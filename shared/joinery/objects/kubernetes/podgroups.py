@@ -16,7 +16,7 @@ from joinery.objects.kubernetes.core import ObjectMeta, _Object
 class GangSchedulingPolicy(_Object, frozen=True):
     """All or nothing, for so many pods."""
 
-    min_count: int = 1
+    min_count: int | None = None
 
 
 class PodGroupSchedulingPolicy(_Object, frozen=True):
@@ -47,7 +47,7 @@ class DisruptionMode(_Object, frozen=True):
 class PodGroupSpec(_Object, frozen=True):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    min_member: int = 1
+    min_member: int | None = None
     disruption_mode: str | DisruptionMode = ""
 
 
@@ -59,7 +59,7 @@ class PodGroup(_Object, frozen=True):
     def minimum(self) -> int:
         """How many of its pods are scheduled together or not at all."""
         gang = self.spec.scheduling_policy.gang
-        return max(self.spec.min_member, gang.min_count if gang else 1)
+        return max(self.spec.min_member or 1, (gang.min_count if gang else None) or 1)
 
     @property
     def goes_whole(self) -> bool:
