@@ -264,13 +264,7 @@ def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
 
 
 def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
-    return tuple(
-        ExistingPlacement(
-            node.view.node, node.view.claim, tuple(sorted(pod for _, batch in node.placed for pod in batch))
-        )
-        for node in work.nodes
-        if node.placed
-    )
+    return tuple(ExistingPlacement(node.view.node, node.view.claim, node.pods) for node in work.nodes if node.placed)
 
 
 def _unplaced(work: Workspace, packer: FirstFit, usage: Usage, effort: Effort) -> tuple[Unplaced, ...]:

@@ -53,7 +53,7 @@ class Launch:
     requests             the sum of its pods' and its DaemonSets' requests
     instance_types       what the launch request carries, cheapest first
     offering             what it is expected to be, at what price
-    pods                 that are placed on it (namespace/name)
+    pods                 that are placed on it (namespace/name): first those that claim devices, as they are served
     drivers              whose devices the pods claim
     min_values_relaxed   whether fewer values than minValues are possible (minValuesPolicy BestEffort)
     """
@@ -77,7 +77,7 @@ class ExistingPlacement:
     """Pods that are placed on capacity that is there or on its way.
 
     ``node``: name of the Node; empty if there is only a NodeClaim yet. ``node_claim``: name of the NodeClaim; empty for
-    nodes that Joinery does not manage. ``pods``: namespace/name.
+    nodes that Joinery does not manage. ``pods``: namespace/name, first those that claim devices, as they are served.
     """
 
     node: str

@@ -124,7 +124,9 @@ class FinalState:
         if node is None:
             placed = sold(kind, offering) or Offering(offering.zone, offering.capacity_type, offering.price)
             node = self._booted[likeness] = launched_node(launch, pool, kind, placed)
-        return replace(node, name=launch.name, labels={**node.labels, keys.HOSTNAME: launch.name}, pods={}, planned={})
+        return replace(
+            node, name=launch.name, labels={**node.labels, keys.HOSTNAME: launch.name}, pods={}, planned={}, claiming=[]
+        )
 
     @cached_property
     def _booted(self) -> dict[Hashable, FinalNode]:
@@ -155,6 +157,8 @@ class FinalState:
         self._count(node, pod_class)
         if planned_as:
             node.planned.setdefault(pod_class, []).append(planned_as)
+            if pod.spec.resource_claims:
+                node.claiming.append(planned_as)
 
     def put_running(self, node: FinalNode, running: "Running") -> None:
         """Place all pods that run on a node, which has none yet."""

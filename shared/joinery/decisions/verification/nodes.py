@@ -23,7 +23,8 @@ class FinalNode:
 
     ``room``: what is allocatable; ``pool``: the name of its NodePool, if any; ``is_leaving``: it is being deleted.
     ``only_for``: of a claim that is not launched yet, the only pods that may use it; ``may_be``: the types that it
-    names. ``pods``: how many of each class run on it, ``planned``: the names of those that the plan puts there.
+    names. ``pods``: how many of each class run on it, ``planned``: the names of those that the plan puts there;
+    ``claiming``: of these the ones that claim devices, in the plan's order.
     """
 
     name: str
@@ -37,6 +38,7 @@ class FinalNode:
     may_be: tuple[str, ...] = ()
     pods: "dict[EquivalenceClass, int]" = field(default_factory=dict)
     planned: "dict[EquivalenceClass, list[str]]" = field(default_factory=dict)
+    claiming: list[str] = field(default_factory=list)
 
     @property
     def planned_requests(self) -> Resources:

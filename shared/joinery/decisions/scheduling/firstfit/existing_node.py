@@ -92,6 +92,14 @@ class ExistingNode:
         return room
 
     @property
+    def pods(self) -> tuple[str, ...]:
+        """The names of the pods of the plan, in order, but of those with claims in the order in which devices are
+        given.
+        """
+        claiming = [pod for pods, names in self.placed if pods.devices for pod in names]
+        return (*claiming, *sorted(pod for pods, names in self.placed if not pods.devices for pod in names))
+
+    @property
     def _claimed(self) -> History:
         return tuple((pods.devices, len(names)) for pods, names in self.placed if pods.devices)
 

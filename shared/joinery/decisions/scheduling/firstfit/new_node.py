@@ -80,8 +80,12 @@ class NewNode:
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The names of its pods, in order."""
-        return tuple(sorted(pod for batch in self.placed for pod in batch.pods))
+        """The names of its pods, in order, but of those with claims in the order in which devices are given."""
+        claiming = [pod for batch in self.placed if batch.demand.pod_class.devices for pod in batch.pods]
+        return (
+            *claiming,
+            *sorted(pod for batch in self.placed if not batch.demand.pod_class.devices for pod in batch.pods),
+        )
 
     @property
     def claimed(self) -> History:

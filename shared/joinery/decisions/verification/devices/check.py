@@ -12,7 +12,8 @@ from functools import cached_property
 
 from msgspec.structs import replace as with_fields
 
-from joinery.decisions.verification.devices.search import Ask, Key, Search
+from joinery.decisions.verification.devices.inventory import Inventory, Key
+from joinery.decisions.verification.devices.search import Ask, Effort, Search
 from joinery.decisions.verification.final_state import FinalState, running_on
 from joinery.decisions.verification.launch_options import LaunchOptions
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
@@ -40,10 +41,9 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
     launches = {node.name: launch for launch, node in state.launched}
     served = set[tuple[bool, int, tuple[int, ...]]]()
     for node in state.nodes:
-        claiming = [pods for pods in node.planned if pods.pod.spec.resource_claims]
-        if not claiming:
+        if not node.claiming:
             continue
-        asked, why = cluster.asked_on(node, claiming)
+        asked, why = cluster.asked_on(node)
         launch = launches.get(node.name)
         ways = options.usable(launch) if launch else [None]
         for way in ways if not why else ():
@@ -58,16 +58,23 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
             )
             if alike[0] and alike in served:
                 continue
-            search = Search(cluster.classes, cluster.used, cluster.whole, slices, cluster.elsewhere(node))
+            inventory = cluster.inventory(slices, cluster.elsewhere(node))
+            search = Search(inventory, cluster.effort)
             if not search.serves([*daemons, *asked]):
                 whose = f"a node of type {kind.name}" if kind else "the node"
                 why = f"{whose} has too few devices for what its pods claim"
+                if search.is_cut:
+                    why = f"no devices of {whose} were found for what its pods claim, and a longer search is not made"
                 break
             served.add(alike)
             if way is ways[-1]:
-                cluster.take(search)
+                cluster.take(inventory)
         if why:
-            yield misplaced(ViolationCode.DEVICES, claiming[0], node, why)
+            yield misplaced(ViolationCode.DEVICES, next(_claiming(node)), node, why)
+
+
+def _claiming(node: FinalNode) -> Iterator[EquivalenceClass]:
+    return (pods for pods in node.planned if pods.pod.spec.resource_claims)
 
 
 class _Cluster:
@@ -86,6 +93,12 @@ class _Cluster:
             self._count(claim)
         self._current = self._newest()
         self._of_daemons: dict[tuple[int, tuple[int, ...]], list[Ask]] = {}
+        self.effort = Effort()
+
+    def inventory(
+        self, slices: Sequence[ResourceSliceSpec], elsewhere: Iterable[tuple[ResourceSliceSpec, Device]] = ()
+    ) -> Inventory:
+        return Inventory(self.classes, self.used, self.whole, slices, elsewhere)
 
     def _count(self, claim: ResourceClaim) -> None:
         for one in self._devices_of(claim):
@@ -150,18 +163,16 @@ class _Cluster:
             if _is_usable_on(node, device.node_selector or spec.node_selector):
                 yield spec, device
 
-    def asked_on(self, node: FinalNode, classes: Sequence[EquivalenceClass]) -> tuple[list[Ask], str]:
+    def asked_on(self, node: FinalNode) -> tuple[list[Ask], str]:
         """What is still to be served of the claims of the planned pods; or why they may not be there."""
         asked, seen = list[Ask](), set[str]()
-        for pod_class in classes:
-            for name in node.planned[pod_class]:
-                pod = self._state.pods[name]
-                for spec, key, why in self._open(pod, node):
-                    if why or (key and self._homes.setdefault(key, node) is not node):
-                        return [], why or f"the claim {key} has its devices on {self._homes[key].name}"
-                    if spec is not None and key not in seen:
-                        asked.append(Ask(spec))
-                    seen |= {key} if key else set()
+        for name in node.claiming:
+            for spec, key, why in self._open(self._state.pods[name], node):
+                if why or (key and self._homes.setdefault(key, node) is not node):
+                    return [], why or f"the claim {key} has its devices on {self._homes[key].name}"
+                if spec is not None and key not in seen:
+                    asked.append(Ask(spec))
+                seen |= {key} if key else set()
         return asked, ""
 
     def _open(self, pod: Pod, node: FinalNode) -> Iterator[tuple[ResourceClaimSpec | None, str, str]]:
@@ -202,7 +213,7 @@ class _Cluster:
             return []
         key = id(slices), tuple(daemon.index for daemon in in_order)
         if key not in self._of_daemons:
-            search = Search(self.classes, self.used, self.whole, slices, ())
+            search = Search(self.inventory(slices), self.effort)
             asked = (list(map(Ask, self._made(daemon))) for daemon in in_order)
             self._of_daemons[key] = [ask for claims in asked if search.serves(claims) for ask in claims]
         return self._of_daemons[key]
@@ -214,9 +225,9 @@ class _Cluster:
         is_whole = all(name in self._templates for name in templates)
         return [self._templates[name] for name in templates] if is_whole else []
 
-    def take(self, search: Search) -> None:
+    def take(self, inventory: Inventory) -> None:
         """Note what was given of the devices of several nodes."""
-        for device in search.devices:
+        for device in inventory.devices:
             if device.is_elsewhere and (device.is_used or device.sharing):
                 self.used[device.key] = dict(device.taken)
 
