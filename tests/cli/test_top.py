@@ -162,7 +162,7 @@ def test_a_gang_that_kube_scheduler_has_not_tried_waits_too() -> None:
     member = pod("train-1", scheduling_group={"podGroupName": "train"}, unschedulable=False)
     problem = _with(PROBLEM, pods=(*PROBLEM.packing.snapshot.pods, member), scheduling_groups=(pod_group("train"),))
     said = next(one for one in _top(problem, packing=Packing()).pending if one.pods == ("default/train-1",))
-    assert said.reasons == ("PodGroup default/train places 4 pods together, and 1 of them exist",)
+    assert said.reasons == ("PodGroup default/train places 4 pods together, and 1 of them exists",)
 
 
 def test_a_pause_says_when_it_ends() -> None:

@@ -44,7 +44,7 @@ def test_it_shows_pods_gangs_and_room_that_wait_pauses_and_nodes(control_plane: 
     lines = _top(control_plane)
     assert any("pods wait" in line and "room for 2 is lacking, " in line for line in lines), lines
     assert any("default/spare (headroom)" in line for line in lines), lines
-    assert any("PodGroup default/train places 4 pods together, and 1 of them exist" in line for line in lines), lines
+    assert any("PodGroup default/train places 4 pods together, and 1 of them exists" in line for line in lines), lines
     assert any("default/web" in line and "m7a.large" in line for line in lines), lines
     assert "now NodePool nights: is paused until somebody resumes it" in lines
     assert any(line.startswith("ip-10-0-1-7 - ") for line in lines), lines

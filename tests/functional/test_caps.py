@@ -50,14 +50,14 @@ def test_expired_nodes_keep_their_pods_until_the_caps_let_their_replacements_in(
     stand = _running_apart(world, 3, max_launches=2)
     stand.wait(30 * DAY)
     assert stand.expire() == {"expired": 3}
-    _provision_refused(stand, "max_launches")
+    _provision_refused(stand, "MaxLaunches")
     stand.wait(60)
     stand.live()
     assert len([claim for claim in stand.claims if REPLACEMENT_LAUNCHED in claim.metadata.annotations]) == 2
     assert len(stand.messages("Evicted")) == 2
     (kept,) = _bound(stand)
     assert set(stand.messages("FailedScheduling")) == {kept}
-    assert "max_launches" in stand.messages("FailedScheduling")[kept]
+    assert "MaxLaunches" in stand.messages("FailedScheduling")[kept]
     stand.provision()
     stand.live()
     assert len(stand.messages("Evicted")) == 3
@@ -70,7 +70,7 @@ def test_an_expired_node_without_a_replacement_is_not_drained(world: World, seco
     stand.wait(30 * DAY)
     stand.expire()
     for _ in range(2):
-        _provision_refused(stand, "max_launches")
+        _provision_refused(stand, "MaxLaunches")
         stand.live()
         stand.wait(seconds)
     stand.rung()
@@ -125,13 +125,13 @@ def test_a_runaway_deployment_does_not_keep_an_interrupted_node_from_its_replace
     }
     stand.world.cluster.add(*(_runaway(number, affinity=affinity, priority=1000) for number in range(60)))
     stand.receive("interruption_spot_warning", stand.alive[0])
-    _provision_refused(stand, "max_launches")
+    _provision_refused(stand, "MaxLaunches")
     (old,) = [claim for claim in stand.claims if claim.is_deleting]
     assert REPLACEMENT_LAUNCHED in old.metadata.annotations
     assert len(stand.alive) == 1 + 20
     told = stand.messages("FailedScheduling")
     assert len(told) == 60 - 20
-    assert all("max_launches (20 a run)" in message for message in told.values())
+    assert all("MaxLaunches (20 a run)" in message for message in told.values())
 
 
 def test_a_replacement_does_not_wait_for_a_large_node_that_it_would_share(world: World) -> None:
@@ -145,7 +145,7 @@ def test_a_replacement_does_not_wait_for_a_large_node_that_it_would_share(world:
     stand = _capped(stand, max_hourly=0.1, node_size="cheapest")
     stand.world.cluster.add(*(_runaway(number) for number in range(60)))
     stand.receive("interruption_spot_warning", stand.alive[0])
-    _provision_refused(stand, "max_hourly")
+    _provision_refused(stand, "MaxHourly")
     (old,) = [claim for claim in stand.claims if claim.is_deleting]
     assert REPLACEMENT_LAUNCHED in old.metadata.annotations
     assert all(name.startswith("runaway-") for name in stand.messages("FailedScheduling"))
@@ -156,10 +156,10 @@ def test_pods_are_bought_for_by_priority(world: World) -> None:
     stand = Stand(world, max_launches=1).with_defaults()
     stand.pods(1, cpu="3", priority=10)
     stand.world.cluster.add(builders.pod("first", cpu="3", priority=1000), builders.pod("last", cpu="3"))
-    _provision_refused(stand, "max_launches")
+    _provision_refused(stand, "MaxLaunches")
     assert set(stand.messages("Nominated")) == {"first"}
     assert set(stand.messages("FailedScheduling")) == {"pod-0", "last"}
-    _provision_refused(stand, "max_launches")
+    _provision_refused(stand, "MaxLaunches")
     assert set(stand.messages("Nominated")) == {"first", "pod-0"}
 
 
@@ -171,7 +171,7 @@ def test_a_crowd_of_one_namespace_does_not_go_before_a_pod_of_another(most: int,
     stand.wait(60)
     stand.world.cluster.add(builders.pod("victim", namespace="victim", cpu="3"))
     for _ in range(runs):
-        _provision_refused(stand, "max_launches")
+        _provision_refused(stand, "MaxLaunches")
         stand.boot()
         stand.live()
         stand.bind()
@@ -184,11 +184,11 @@ def test_observe_mode_leaves_the_same_pods_out(world: World) -> None:
     """What is seen there is what would be done."""
     stand = Stand(world, max_launches=1).with_defaults()
     stand.pods(6)
-    _provision_refused(stand.observing(), "max_launches")
+    _provision_refused(stand.observing(), "MaxLaunches")
     left_out, observed = set(stand.messages("FailedScheduling")), set(stand.messages("Observed"))
     assert left_out
     assert (len(left_out | observed), left_out & observed) == (6, set())
-    _provision_refused(stand, "max_launches")
+    _provision_refused(stand, "MaxLaunches")
     assert set(stand.messages("Nominated")) == observed
 
 
@@ -207,7 +207,7 @@ def test_claims_that_a_killed_run_left_are_launched_under_the_caps_too(world: Wo
     assert len(stand.alive) == 1
     held = stand.messages("LaunchHeldBack")
     assert len(held) == 2
-    assert all("max_launches" in message for message in held.values())
+    assert all("MaxLaunches" in message for message in held.values())
     assert set(stand.messages("FailedScheduling")) == {"pod-0", "pod-1"}
     capped.live()
     assert len(stand.alive) == 3
@@ -222,7 +222,7 @@ def test_a_run_counts_the_launches_that_it_finishes(world: World) -> None:
         stand.provision()
     stand.world.cluster.add(*(_runaway(number) for number in range(6)))
     capped = _capped(stand, max_launches=1)
-    _provision_refused(capped, "max_launches")
+    _provision_refused(capped, "MaxLaunches")
     assert len(stand.alive) == 1
     assert len(stand.claims) == 1
 
@@ -231,7 +231,7 @@ def test_the_caps_of_a_decision_are_recorded(world: World) -> None:
     """``joinery plan`` on the record, with these caps, shows what was left out."""
     stand = Stand(world, max_launches=1).with_defaults()
     stand.pods(6)
-    _provision_refused(stand, "max_launches")
+    _provision_refused(stand, "MaxLaunches")
     (key,) = world.store.documents
     document = world.store.read(key)["joinery"]
     assert document["options"]["caps"]["max_launches"] == 1

@@ -178,10 +178,10 @@ def test_a_lease_that_cannot_be_given_back_keeps_no_node_from_its_launch(stand: 
 
 
 def _settings(cap: str) -> dict[str, Any]:
-    return {cap: 1 if cap == "max_launches" else 0.06}
+    return {"max_launches": 1} if cap == "MaxLaunches" else {"max_hourly": 0.06}
 
 
-@pytest.mark.parametrize("cap", ["max_launches", "max_hourly"])
+@pytest.mark.parametrize("cap", ["MaxLaunches", "MaxHourly"])
 def test_of_a_plan_beyond_a_cap_as_much_is_bought_as_fits(world: World, cap: str) -> None:
     """A runaway Deployment should meet a person before it meets the bill; the decision is kept for that person."""
     stand = Stand(world, **_settings(cap)).with_defaults()

@@ -38,7 +38,7 @@ def test_replacements_are_bought_under_the_caps(stand: Stand) -> None:
     """A command that does not fit is not started, and nothing is marked."""
     (old,) = running(stand)
     capped = Stand(stand.world, gateways=stand.gateways, max_launches=0)
-    assert "max_launches" in str(disrupt(capped, old).why_not)
+    assert "MaxLaunches" in str(disrupt(capped, old).why_not)
     assert stays(stand, old)
 
 

@@ -152,7 +152,7 @@ def test_a_plan_over_the_cap_is_refused_loudly(played: Callable[..., PlayedScena
     capped = played("out-of-stock", max_hourly="0.01")
     assert not capped.simulation.world.cluster.node_claims
     refusal = capped.lines("provisioning", "failed")[0]
-    assert "max_hourly" in refusal.why
+    assert "MaxHourly" in refusal.why
 
 
 @pytest.mark.parametrize("operation", ["launch", "instances", "terminate", "resolve"])

@@ -17,9 +17,10 @@ from msgspec.structs import replace as with_fields
 
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, first_fit
+from joinery.decisions.scheduling.constraints.topology_rules import OF_GANG
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
 from joinery.decisions.scheduling.firstfit.pending import pending
-from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
+from joinery.decisions.scheduling.packing import Unplaced, placed_pods
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.objects.karpenter.labels import HOSTNAME
@@ -34,9 +35,6 @@ from joinery.objects.kubernetes.core import (
 from joinery.objects.kubernetes.node_affinity import narrowed
 from joinery.objects.snapshot.gangs import Gang, GangKey
 from joinery.objects.snapshot.pods import priorities_of, priority_of
-
-#: On the pods of a packing alone: the gang whose pods must share a domain. No stored pod has such a label.
-_LABEL = "(gang)"
 
 #: How many packings by first-fit alone are tried for gangs at most: of hundreds of gangs that do not fit, nobody should
 #: wait for the last.
@@ -64,7 +62,7 @@ def together(
         broken = search.broken(placed_pods(best.packing.existing, best.packing.launches))
         if not broken:
             return search.cheaper(pack, best, left)
-        search.leave_out(broken, best.packing)
+        search.leave_out(broken, best)
         search.try_again(broken, best)
 
 
@@ -73,8 +71,10 @@ def what_lacks(gang: Gang) -> Reason | None:
     if gang.minimum is None:
         return Reason.of(ReasonCode.GANG, "{gang} {problem}", gang=str(gang), problem=gang.problem)
     if gang.lacks_members:
-        template = "{gang} places {minimum} pods together, and {there} of them exist"
-        return Reason.of(ReasonCode.GANG, template, gang=str(gang), minimum=gang.minimum, there=len(gang.members))
+        there = len(gang.members)
+        template = "{gang} places {minimum} pods together, and {there} of them {exist}"
+        exist = "exists" if there == 1 else "exist"
+        return Reason.of(ReasonCode.GANG, template, gang=str(gang), minimum=gang.minimum, there=there, exist=exist)
     return None
 
 
@@ -83,8 +83,9 @@ class _Search:
     """Which gangs take part in a packing, and where.
 
     ``names``: of all pods to place. ``domains``: by gang, the domain that its pods are required to go to. ``out``: the
-    gangs that are left out, with their pods (``left_out`` has them together). ``tried``: those that were tried alone.
-    ``tries``: how many packings are still tried.
+    gangs that are left out, with their pods (``left_out`` has them together). ``most``: how many pods of a gang had a
+    place in a packing, and in which domain. ``tried``: those that were tried alone. ``tries``: how many packings are
+    still tried.
     """
 
     problem: Problem
@@ -95,6 +96,7 @@ class _Search:
     domains: dict[GangKey, str] = field(default_factory=dict)
     out: dict[GangKey, Mapping[str, Unplaced]] = field(default_factory=dict)
     tried: set[GangKey] = field(default_factory=set)
+    most: dict[GangKey, tuple[int, str]] = field(default_factory=dict)
     tries: int = _MOST_TRIES
 
     @property
@@ -133,17 +135,37 @@ class _Search:
         priorities = priorities_of(self.problem.snapshot.priority_classes)
         return sorted(broken, key=lambda key: (-_priority(self.waiting[key], priorities), _age(self.waiting[key]), key))
 
-    def leave_out(self, broken: Iterable[GangKey], packing: Packing) -> None:
-        """Leave these gangs out, each pod with the reasons that it has in the packing and its gang's."""
+    def leave_out(self, broken: Iterable[GangKey], best: PackingAttempt) -> None:
+        """Leave these gangs out. A pod of which each is short has the gang's reason and its own in the packing, and so
+        have the members that are like it.
+        """
+        packing = best.packing
         reasons = {unplaced.pod: unplaced.reasons for unplaced in packing.unplaced}
         placed = frozenset(placed_pods(packing.existing, packing.launches))
         for key in broken:
             gang = self.waiting[key]
             lacking = min((name for name in gang.members if name in self.names - placed), default="")
-            template = "{gang} places {minimum} pods together, and {found} have a place; {first} has none"
-            found, minimum = gang.with_node(placed, self.names), gang.minimum or 0
-            reason = Reason.of(ReasonCode.GANG, template, gang=str(gang), minimum=minimum, found=found, first=lacking)
-            self._refuse(key, reason, reasons)
+            self.most[key] = (gang.with_node(placed, self.names), "")
+            alike = next((one.names for one in best.work.classes if lacking in one.names), ())
+            own = dict.fromkeys(alike, reasons.get(lacking, ())) | reasons
+            self._refuse(key, self._short_of(gang, lacking), own)
+
+    def _short_of(self, gang: Gang, lacking: str, *, tried_all: bool = False) -> Reason:
+        """Why the gang is left out: how many of it have a place, and a pod that has none beside those."""
+        found, domain = self.most[gang.key]
+        at_most = " at most" if tried_all and gang.topology not in ("", HOSTNAME) else ""
+        template = "{gang} places {minimum} pods together{within}, and {found} {have} a place{where}; {first} has none"
+        return Reason.of(
+            ReasonCode.GANG,
+            template,
+            gang=str(gang),
+            minimum=gang.minimum or 0,
+            within=f" in one {gang.topology}" if gang.topology else "",
+            found=found,
+            have="has" if found == 1 else "have",
+            where=f"{at_most}, in {domain}" if at_most and domain else at_most,
+            first=lacking,
+        )
 
     def cheaper(
         self, pack: Pack, best: PackingAttempt, left: Mapping[str, Unplaced]
@@ -170,9 +192,17 @@ class _Search:
             left = self.out.pop(key)
             domain, is_whole = self._cheapest(self.waiting[key], best)
             if not is_whole:
-                self.out[key] = left
+                self.out[key] = left if self.is_over else self._in_its_best_domain(key, left)
             elif domain:
                 self.domains[key] = domain
+
+    def _in_its_best_domain(self, key: GangKey, left: Mapping[str, Unplaced]) -> Mapping[str, Unplaced]:
+        """The pods that are left out, after the domain that has room for most of them was found."""
+        first = next((one.reasons[0] for one in left.values()), None)
+        if first is None:
+            return left
+        reason = self._short_of(self.waiting[key], str(dict(first.figures)["first"]), tried_all=True)
+        return {name: Unplaced(name, (reason, *one.reasons[1:])) for name, one in left.items()}
 
     def _cheapest(self, gang: Gang, best: PackingAttempt) -> tuple[str, bool]:
         """A domain in which the gang is whole, empty for any, and whether there is one."""
@@ -196,6 +226,9 @@ class _Search:
         packer = first_fit(replace(self.asked, options=options), Strategy(staying=staying), self.effort)
         packer.place_leftovers()
         placed = _placed(packer)
+        there, (most, where) = gang.with_node(placed, self.names), self.most.get(gang.key, (0, ""))
+        if there > most or (there == most > 0 and not where):
+            self.most[gang.key] = (there, self.domains.get(gang.key, ""))
         taking_part = (other for key, other in self.waiting.items() if key not in self.out)
         if not all(self._is_whole(other, placed) for other in (gang, *taking_part)):
             return None
@@ -271,7 +304,7 @@ def _in_domain(pod: Pod, key: str, domain: str) -> Pod:
 
 def _beside(pod: Pod, gang: Gang) -> Pod:
     """The pod, required to share a domain with the others of its gang."""
-    label = {_LABEL: str(gang)}
+    label = {OF_GANG: str(gang)}
     term = PodAffinityTerm(topology_key=gang.topology, label_selector=LabelSelector(match_labels=label))
     affinity = pod.spec.affinity or Affinity()
     before = affinity.pod_affinity or PodAffinity()

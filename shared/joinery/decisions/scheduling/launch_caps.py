@@ -29,8 +29,8 @@ _NEGLIGIBLE = 1e-9
 class Cap(StrEnum):
     """The cap that a purchase does not fit under; the setting of that name."""
 
-    LAUNCHES = "max_launches"
-    HOURLY = "max_hourly"
+    LAUNCHES = "MaxLaunches"
+    HOURLY = "MaxHourly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,12 @@ def over_alone(purchase: Purchase, caps: Caps, gang: str) -> Reason | None:
     cap = _exceeded(whole.after(purchase.instances, purchase.hourly))
     if cap is None:
         return None
-    template = "the nodes of {gang} together exceed {cap} ({limit} a run)"
-    return Reason.of(ReasonCode.CAPS, template, gang=gang, cap=cap.value, limit=_limit(cap, caps))
+    figures = {"gang": gang, "cap": cap.value, "limit": _limit(cap, caps)}
+    if cap is Cap.LAUNCHES:
+        template = "{gang} needs {nodes} nodes together, more than {cap} lets a run launch ({limit})"
+        return Reason.of(ReasonCode.CAPS, template, nodes=purchase.instances, **figures)
+    template = "the nodes of {gang} cost {price} $/h together, more than {cap} lets a run buy ({limit})"
+    return Reason.of(ReasonCode.CAPS, template, price=f"{purchase.hourly:.2f}", **figures)
 
 
 def _limit(cap: Cap, caps: Caps) -> int | str:

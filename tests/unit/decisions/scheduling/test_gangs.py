@@ -59,7 +59,7 @@ def test_a_lone_pod_of_a_gang_buys_nothing() -> None:
     """The others are not there yet, and its scheduler would not bind it."""
     packing = _planned(problem(POOL, builders.pod_group(), *_members(1), builders.pod("web")))
     assert [pod for launch in packing.launches for pod in launch.pods] == ["default/web"]
-    assert _why(packing) == "PodGroup default/train places 4 pods together, and 1 of them exist"
+    assert _why(packing) == "PodGroup default/train places 4 pods together, and 1 of them exists"
 
 
 def test_members_that_run_count() -> None:
@@ -280,6 +280,32 @@ def test_a_gang_goes_to_the_domain_that_is_cheapest_for_all_of_it() -> None:
     assert (_zones(packing), len(packing.launches)) == ({B}, 2)
 
 
+def test_a_gang_that_no_domain_has_room_for_says_what_fits_at_most() -> None:
+    """In the words of its PodGroup, with the zone that has room for most of it, and what its NodePool lacks."""
+    types = (
+        instance_type("c7a.large", price=0.05, spot=None, zones=[A]),
+        instance_type("m7a.4xlarge", price=0.8, spot=None, zones=[B]),
+    )
+    leader = builders.pod("train-0", cpu="12", scheduling_group={"podGroupName": "train"})
+    group = builders.pod_group(minimum=7, topology=ZONE)
+    packing = _planned(problem(builders.node_pool(limits={"cpu": "16"}), group, leader, *_members(6), types=types))
+    assert _why(packing) == (
+        f"PodGroup default/train places 7 pods together in one {ZONE}, and 6 have a place at most, in {A}; "
+        "default/train-0 has none"
+    )
+
+
+def test_a_gang_without_a_domain_is_told_in_the_words_of_its_pod_group() -> None:
+    """Nobody wrote a pod affinity. All members have the reason, not only the first that lacks a place."""
+    group = builders.pod_group(minimum=2, topology="example.com/rack")
+    packing = _planned(problem(POOL, group, *_members(2)))
+    said = {tuple(map(str, unplaced.reasons[1:])) for unplaced in packing.unplaced}
+    assert said == {(
+        "NodePool default: no node can be added without breaking the topology constraint of PodGroup default/train "
+        "(all pods in one example.com/rack): no node of it has the label example.com/rack",
+    )}  # fmt: skip
+
+
 def test_a_gang_on_one_host_shares_it() -> None:
     """One node for both, though two small ones cost as much."""
     group = builders.pod_group(minimum=2, topology="kubernetes.io/hostname")
@@ -342,7 +368,17 @@ def test_a_gang_that_is_larger_than_a_cap_keeps_nobody_waiting() -> None:
     packing = _capped(problem(pool, builders.pod_group(), *waiting), 3)
     assert _gangs_placed(packing) == {"web": 3}
     reasons = {unplaced.reasons[0].message for unplaced in packing.unplaced}
-    assert reasons == {"the nodes of PodGroup default/train together exceed max_launches (3 a run)"}
+    assert reasons == {"PodGroup default/train needs 4 nodes together, more than MaxLaunches lets a run launch (3)"}
+
+
+def test_a_gang_that_is_dearer_than_a_cap_says_what_it_costs() -> None:
+    """Beside what a run may buy for."""
+    pool = builders.node_pool(requirements=["node.kubernetes.io/instance-type=m7a.large"])
+    asked = problem(pool, builders.pod_group(), *_members(4))
+    packing = plan_within_caps(replace(asked, options=replace(asked.options, caps=Caps(max_hourly=0.3)))).packing
+    reasons = {unplaced.reasons[0].message for unplaced in packing.unplaced}
+    text = "the nodes of PodGroup default/train cost 0.40 $/h together, more than MaxHourly lets a run buy (0.30 $/h)"
+    assert reasons == {text}
 
 
 def test_gangs_whose_pods_are_apart_or_together_are_proven_as_one_would_be() -> None:

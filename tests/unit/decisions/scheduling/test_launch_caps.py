@@ -118,4 +118,4 @@ def test_every_pod_of_a_launch_that_is_left_out_is_told(drawn: list[tuple[int, l
     for unplaced in admission.unplaced:
         (reason,) = unplaced.reasons
         assert reason.code is ReasonCode.CAPS
-        assert dict(reason.figures)["cap"] in ("max_launches", "max_hourly")
+        assert dict(reason.figures)["cap"] in ("MaxLaunches", "MaxHourly")

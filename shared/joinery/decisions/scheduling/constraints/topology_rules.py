@@ -25,6 +25,9 @@ from joinery.objects.karpenter.labels import HOSTNAME, PREFER_NO_SCHEDULE
 from joinery.objects.kubernetes.core import Pod, PodAffinity, PodAffinityTerm, Toleration, TopologySpreadConstraint
 from joinery.objects.snapshot.nodes import NodeView
 
+#: On the pods of a packing alone: the gang whose pods must share a domain. No stored pod has such a label.
+OF_GANG = "(gang)"
+
 RuleKind = Literal["spread", "affinity", "anti-affinity"]
 
 
@@ -87,6 +90,7 @@ class TopologyRule:
     weight        of a preferred term, 1 for a ScheduleAnyway spread; None for a hard rule
     claim         the volume claim (namespace/name) whose users must share a zone. Such a rule is an affinity without
                   matchers, and counts the claim's users; else empty
+    gang          the gang whose pods it gathers, where its PodGroup asks for it; else empty
     """
 
     kind: RuleKind
@@ -97,6 +101,7 @@ class TopologyRule:
     nodes: NodeFilter = ALL_NODES
     weight: int | None = None
     claim: str = ""
+    gang: str = ""
 
     def selects(self, pod: Pod) -> bool:
         """Whether the pod is one of those that the rule looks at."""
@@ -115,6 +120,8 @@ class TopologyRule:
     def __str__(self) -> str:
         if self.claim:
             return f"the zone of its volume claim {self.claim}"
+        if self.gang:
+            return f"the topology constraint of {self.gang} (all pods in one {self.key})"
         if self.kind == "spread":
             how = "preferred " if self.weight is not None else ""
             return f"{how}topology spread over {self.key} (maxSkew {self.max_skew})"
@@ -234,7 +241,7 @@ def _affinity_rules(
     # counts alone.
     joint = tuple(sorted(set(matchers), key=_order)) if kind == "affinity" else ()
     listed = [
-        TopologyRule(kind, term.topology_key, joint or (matcher,))
+        TopologyRule(kind, term.topology_key, joint or (matcher,), gang=_gang_of(term))
         for term, matcher in zip(required, matchers, strict=True)
     ]
     for weighted in side.preferred_during_scheduling_ignored_during_execution:
@@ -242,6 +249,10 @@ def _affinity_rules(
         matcher = _matcher(term, pod, namespaces)
         listed.append(TopologyRule(kind, term.topology_key, (matcher,), weight=weighted.weight))
     return listed
+
+
+def _gang_of(term: PodAffinityTerm) -> str:
+    return term.label_selector.match_labels.get(OF_GANG, "") if term.label_selector else ""
 
 
 def _matcher(term: PodAffinityTerm, pod: Pod, namespaces: Namespaces) -> Matcher:

@@ -70,7 +70,7 @@ def _own(topology: Topology, pod_class: PodClass, rule: TopologyRule, offered: O
         return _Bar(_named(topology, pod_class, rule), 0, False)
     closed = [d for d in domains if topology.allowance(pod_class, (rule,), rule.key, d, cautious=False) <= 0]
     needs_label = rule.kind != "anti-affinity" or bool(domains)
-    if needs_label and not domains and topology.group(rule).domains:
+    if needs_label and not domains and (topology.group(rule).domains or rule.gang):
         return _Bar(f"{rule}: no node of it has the label {rule.key}", 0, True)
     return _Bar(_named(topology, pod_class, rule), len(closed), needs_label and len(closed) == len(domains))
 
