@@ -19,6 +19,7 @@ from joinery.objects.kubernetes.device_functions import (
     FUNCTIONS,
     METHODS,
     MOST_STEPS,
+    TOO_MANY_STEPS,
     Maybe,
     called,
     compared,
@@ -324,7 +325,7 @@ def _counted(scope: _Scope, made: Any, steps: int = 1) -> Any:
     """The list or text, of which each part takes so many steps. Raises ``ExpressionError``."""
     scope[""][0] -= len(made) * steps + 1
     if scope[""][0] < 0:
-        raise ExpressionError("it takes too many steps")
+        raise ExpressionError(TOO_MANY_STEPS)
     return made
 
 

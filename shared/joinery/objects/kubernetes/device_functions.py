@@ -16,6 +16,7 @@ _LONGEST_SEARCHED = 128
 #: How many steps one evaluation may take: loops within loops over lists would not end otherwise, and what is joined
 #: with itself again and again would fill the memory.
 MOST_STEPS = 20_000
+TOO_MANY_STEPS = f"it costs too much, more than {MOST_STEPS} steps"
 
 
 @total_ordering
@@ -130,7 +131,7 @@ def _place(text: str, at: Any) -> int:
 def _replaced(text: Any, old: Any, new: Any, most: int = -1) -> str:
     text, old, new = _text(text), _text(old), _text(new)
     if len(text) + text.count(old) * len(new) > MOST_STEPS:
-        raise ExpressionError("it takes too many steps")
+        raise ExpressionError(TOO_MANY_STEPS)
     return str(text.replace(old, new, most))
 
 

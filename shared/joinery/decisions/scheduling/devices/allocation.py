@@ -30,6 +30,8 @@ def allocate(stock: Stock, taken: Taken, needs: Needs) -> Taken | None:
     if stock.incomplete and any(claim.wanting_all for claim in wanted):
         # How many all are is not known. So kube-scheduler does not try the claim's other alternatives either.
         return None
+    if any(stock.failing(way) for claim in wanted for way in claim.wanting_all):
+        return None  # it looks at all of them before anything is given
     search = _Search(stock, taken, wanted)
     if search.claim(0):
         return search.result()
@@ -134,6 +136,22 @@ class _Search:
         return any(self._alternative(claim, request, wanted) for wanted in requests[request])
 
     def _alternative(self, claim: int, request: int, wanted: Wanted) -> bool:
+        if self._is_served(claim, request, wanted):
+            return True
+        self._is_over |= self._fails(wanted, len(self._stock.devices))
+        return False
+
+    def _fails(self, wanted: Wanted, before: int) -> bool:
+        """Whether a selector fails on a device that comes before: kube-scheduler gives up there. It looks at none that
+        one claim has.
+        """
+        failing = self._stock.failing(wanted).items()
+        return any(
+            index < before and error.device is not None and (wanted.is_admin or index not in self._used)
+            for index, error in failing
+        )
+
+    def _is_served(self, claim: int, request: int, wanted: Wanted) -> bool:
         chosen = self._stock.selected(wanted)
         if wanted.count == ALL:
             chosen = tuple(index for index in chosen if self._has_room(wanted, index))
@@ -168,6 +186,9 @@ class _Search:
             device = self._stock.devices[index]
             if device.kind in failed or self._is_given(claim, wanted, index) or not self._may_try():
                 continue
+            if self._fails(wanted, index):
+                self._is_over = True
+                return False
             if (taking := self._taking(claim, wanted, index)) is not None:
                 self._take(claim, wanted, index, taking)
                 if self._slot(claim, request, wanted, chosen[at + 1 :], count - 1):

@@ -32,11 +32,27 @@ class DeviceKey(NamedTuple):
 CounterKey = tuple[str, str, str, str]
 
 
+class FailedSelectorError(Exception):
+    """A selector has no value for a device. ``number``: which one of the request's, ``why``: for people.
+
+    kube-scheduler does not bind the pod then, wherever it was about to (`DynamicResources.Filter`, an error).
+    """
+
+    def __init__(self, number: int, device: DeviceKey | None, why: str) -> None:
+        super().__init__(number, device, why)
+        self.number, self.device, self.why = number, device, why
+
+
 @dataclass(frozen=True, slots=True)
 class OnNode:
     """A value of an attribute that is not known before the node is there, and then is one for all of its devices."""
 
     attribute: str
+
+    @property
+    def name(self) -> str:
+        """Without its domain."""
+        return self.attribute.rpartition("/")[2]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,12 +128,15 @@ class Device:
         return allowed if len(allowed) == len(amounts) else None
 
     def is_selected(self, wanted: Wanted) -> bool:
-        """Whether it is what is wanted, taken or not."""
-        try:
-            if not all(compiled(text)(self.view) for text in wanted.selectors):
-                return False
-        except ExpressionError:
-            return False
+        """Whether it is what is wanted, taken or not. Raises ``FailedSelectorError``."""
+        for number, text in enumerate(wanted.selectors):
+            try:
+                if not compiled(text)(self.view):
+                    return False
+            except ExpressionError as error:
+                if any(isinstance(one, OnNode) and one.name in text for one in self.attributes.values()):
+                    return False  # what only the node knows is missing here alone
+                raise FailedSelectorError(number, self.key, str(error)) from error
         for name, amount in wanted.capacity:
             has = self.capacity.get(name)
             if has is None or has.value < amount:
@@ -191,14 +210,35 @@ class Stock:
     effort: Effort | None = None
     after: dict[History, Taken | None] = field(default_factory=dict, init=False)
     beside: "dict[tuple[Needs, ...], Stock]" = field(default_factory=dict, init=False)
-    _selected: dict[Wanted, tuple[int, ...]] = field(default_factory=dict, init=False)
+    _looked: dict[Wanted, tuple[tuple[int, ...], Mapping[int, FailedSelectorError]]] = field(
+        default_factory=dict, init=False
+    )
 
     def selected(self, wanted: Wanted) -> tuple[int, ...]:
         """The devices (indices) that are what is wanted, taken or not."""
-        if wanted not in self._selected:
-            chosen = (index for index, device in enumerate(self.devices) if device.is_selected(wanted))
-            self._selected[wanted] = tuple(chosen) if self._may_read(wanted) else ()
-        return self._selected[wanted]
+        return self._looked_for(wanted)[0]
+
+    def failing(self, wanted: Wanted) -> Mapping[int, FailedSelectorError]:
+        """The devices (indices) on which a selector fails."""
+        return self._looked_for(wanted)[1]
+
+    def _looked_for(self, wanted: Wanted) -> tuple[tuple[int, ...], Mapping[int, FailedSelectorError]]:
+        if wanted not in self._looked:
+            self._looked[wanted] = self._look(wanted)
+        return self._looked[wanted]
+
+    def _look(self, wanted: Wanted) -> tuple[tuple[int, ...], Mapping[int, FailedSelectorError]]:
+        chosen, failing = list[int](), dict[int, FailedSelectorError]()
+        if not self._may_read(wanted):
+            longest = max(range(len(wanted.selectors)), key=lambda number: len(wanted.selectors[number]))
+            return (), {0: FailedSelectorError(longest, None, "it costs too much to be read for all devices of a plan")}
+        for index, device in enumerate(self.devices):
+            try:
+                if device.is_selected(wanted):
+                    chosen.append(index)
+            except FailedSelectorError as error:
+                failing[index] = error
+        return tuple(chosen), failing
 
     def _may_read(self, wanted: Wanted) -> bool:
         """Whether what is wanted may still be looked for here: long selectors over many devices are, up to a sum."""

@@ -33,11 +33,29 @@ def short_of_devices(pool: Pool, subject: Subject, needs: Needs, wanted: Iterabl
 
 def _unserved(claim: ClaimNeeds, stocks: Sequence[Stock]) -> Iterator[str]:
     for alternatives in claim.requests:
-        most = [max(len(stock.selected(one)) for stock in stocks) for one in alternatives]
+        most = [max(0 if stock.failing(one) else len(stock.selected(one)) for stock in stocks) for one in alternatives]
         if any(count >= (1 if one.count == ALL else one.count) for one, count in zip(alternatives, most, strict=True)):
+            continue
+        if failures := [words for one in alternatives for stock in stocks for words in _failures(claim, one, stock)]:
+            yield failures[0]
             continue
         best = max(range(len(most)), key=most.__getitem__)
         yield _words(claim, alternatives[best], most[best], stocks)
+
+
+def _failures(claim: ClaimNeeds, wanted: Wanted, stock: Stock) -> Iterator[str]:
+    """What is wrong with its selectors. kube-scheduler does not bind the pod then, so nothing is bought for it."""
+    for error in stock.failing(wanted).values():
+        whose = f"of DeviceClass {wanted.of_class}" if error.number < wanted.of_class_itself else "of the claim"
+        selector = f"claim {claim.name}, request {wanted.name}: the selector {shown(wanted.selectors[error.number])}"
+        on = f" on the device {error.device.name} of {error.device.driver}" if error.device else ""
+        yield f"{selector} {whose} fails{on}: {error.why}"
+
+
+def failure(needs: Needs, stocks: Iterable[Stock]) -> str:
+    """Why one of the claims' selectors fails on a device of these, if one does."""
+    ways = [(claim, way) for claim in needs for alternatives in claim.requests for way in alternatives]
+    return next((words for stock in stocks for claim, way in ways for words in _failures(claim, way, stock)), "")
 
 
 def _words(claim: ClaimNeeds, wanted: Wanted, most: int, stocks: Sequence[Stock]) -> str:
