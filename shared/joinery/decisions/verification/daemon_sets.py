@@ -11,12 +11,12 @@ from functools import cached_property
 import msgspec
 
 from joinery.decisions.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode
-from joinery.decisions.verification.predicates import refused_taint
+from joinery.decisions.verification.predicates import refused_taint, requests_of
 from joinery.decisions.verification.selections import NodeSelections
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.kubernetes.core import DaemonSet, NodeSelectorTerm, Pod, Toleration
 from joinery.objects.kubernetes.quantity import Resources, total
-from joinery.objects.snapshot.pods import is_daemon, is_terminal
+from joinery.objects.snapshot.pods import is_terminal
 from joinery.objects.snapshot.snapshot import Snapshot
 
 _DAEMON_TOLERATIONS = [
@@ -128,17 +128,18 @@ def daemon_pods(
     for daemon_set in snapshot.daemons:
         if daemon_set.metadata.deletion_timestamp is None:
             name = _name(daemon_set)
+            pod = _daemon_pod(daemon_set, newest.get(name))
             with suppress(ValueError):  # a quantity that cannot be read: its pods run nowhere
-                yield name, class_of(_daemon_pod(daemon_set, newest.get(name)))
+                requests_of(pod)
+                yield name, class_of(pod)
 
 
 def _newest_daemons(pods: Iterable[Pod]) -> dict[str, Pod]:
-    """The youngest living pod of every DaemonSet, by ``namespace/name``."""
-    living = [p for p in pods if is_daemon(p) and not is_terminal(p) and p.metadata.deletion_timestamp is None]
-    living.sort(key=lambda p: (str(p.metadata.creation_timestamp or ""), p.metadata.name))
+    """The youngest living pod of every DaemonSet, by ``namespace/name``; ``pods``: the oldest first."""
     return {
         f"{pod.metadata.namespace or 'default'}/{owner.name}": pod
-        for pod in living
+        for pod in pods
+        if not is_terminal(pod) and pod.metadata.deletion_timestamp is None
         for owner in pod.metadata.owner_references
     }
 

@@ -5,6 +5,7 @@ Pods that no rule can tell apart are one class, and a node holds classes with co
 cost as much to check as there are different (class, node) pairs, not pairs of pods.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.daemon_sets import DaemonSets, daemon_pods
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode, existing_node, launched_node, sold
-from joinery.decisions.verification.predicates import allocated_to, ports_of, requests_of, without_resize
+from joinery.decisions.verification.predicates import allocated_to, ports_of, without_resize
 from joinery.decisions.verification.selections import NodeSelections
 from joinery.decisions.verification.templates import nodes_of
 from joinery.decisions.verification.violation import Violation, ViolationCode, of_launch, of_pod
@@ -31,32 +32,37 @@ from joinery.objects.snapshot.pods import is_daemon, is_terminal, lasting
 _ENCODE = msgspec.json.Encoder().encode
 #: Two pods that differ have one digest as often as somebody guesses a UUID.
 _DIGEST_BYTES = 16
+#: For so many classes all nodes are asked for their pods. Where more are asked for, those of all are found at once.
+_FEW_ASKED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """Pods of one node that have not ended.
 
-    ``alike``: by their identity, one pod and how many are like it. ``daemons``: whose DaemonSets' they are, as
-    ``namespace/name``. ``may_move``: the names (``namespace/name``) of those that a plan may put elsewhere.
+    ``alike``: by their identity, one of them; ``numbers``: of each of these, how many are like it. ``daemons``: whose
+    DaemonSets' they are, as ``namespace/name``. ``may_move``: the names (``namespace/name``) of those that a plan may
+    put elsewhere.
     """
 
-    alike: Mapping[bytes, tuple[Pod, int]]
+    alike: Mapping[bytes, Pod]
+    numbers: Sequence[int]
     daemons: frozenset[str]
     may_move: Sequence[str] = ()
 
     @classmethod
     def of(cls, pods: Iterable[Pod], may_move: Sequence[str] = ()) -> "Running":
-        alike: dict[bytes, tuple[Pod, int]] = {}
+        alike: dict[bytes, Pod] = {}
+        numbers: dict[bytes, int] = {}
         daemons: set[str] = set()
         for pod in pods:
             if not is_terminal(pod):
                 key = identity_of(pod)
-                one, number = alike.get(key, (pod, 0))
-                alike[key] = one, number + 1
+                alike.setdefault(key, pod)
+                numbers[key] = numbers.get(key, 0) + 1
                 if is_daemon(pod):
                     daemons.update(f"{pod.metadata.namespace}/{o.name}" for o in pod.metadata.owner_references)
-        return cls(alike, frozenset(daemons), may_move)
+        return cls(alike, tuple(numbers.values()), frozenset(daemons), may_move)
 
 
 def running_on(view: NodeView) -> Running:
@@ -70,7 +76,7 @@ class FinalState:
     """The cluster with the plan in place.
 
     ``nodes``: existing and launched ones; ``launched``: each launch with its node; ``classes``: pods by what rules look
-    at; ``selections``: which nodes they select.
+    at; ``planned``: those of which the plan puts some in place; ``selections``: which nodes they select.
     ``wrong``: what could not be put in place. Pods are named ``namespace/name``.
     """
 
@@ -80,7 +86,9 @@ class FinalState:
     launched: list[tuple[Launch, FinalNode]] = field(default_factory=list)
     wrong: list[Violation] = field(default_factory=list)
     classes: dict[bytes, EquivalenceClass] = field(default_factory=dict)
+    planned: list[EquivalenceClass] = field(default_factory=list)
     selections: NodeSelections = field(default_factory=NodeSelections)
+    _places: dict[EquivalenceClass, Mapping[FinalNode, int]] = field(default_factory=dict)
 
     @cached_property
     def pods(self) -> Mapping[str, Pod]:
@@ -144,7 +152,6 @@ class FinalState:
                 pod=pod,
                 namespace=pod.metadata.namespace or "default",
                 labels=pod.metadata.labels,
-                requests=requests_of(pod),
                 ports=ports_of(pod.spec),
                 is_terminating=pod.metadata.deletion_timestamp is not None,
             )
@@ -156,20 +163,38 @@ class FinalState:
         pod_class = self.class_of(pod)
         self._count(node, pod_class)
         if planned_as:
+            if not pod_class.planned_on:
+                self.planned.append(pod_class)
+            if pod_class not in node.planned:
+                pod_class.planned_on.append(node)
             node.planned.setdefault(pod_class, []).append(planned_as)
             if pod.spec.resource_claims:
                 node.claiming.append(planned_as)
 
     def put_running(self, node: FinalNode, running: "Running") -> None:
         """Place all pods that run on a node, which has none yet."""
-        # A loop without calls, because a large cluster has tens of thousands of such pairs.
-        classes = self.classes
-        for key, (pod, number) in running.alike.items():
-            pod_class = classes.get(key) or self._class_of(key, pod)
-            pod_class.places[node] = node.pods[pod_class] = number
+        for key in [key for key in running.alike if key not in self.classes]:
+            self._class_of(key, running.alike[key])
+        # At once, because a large cluster has tens of thousands of such pairs.
+        node.pods = dict(zip(map(self.classes.__getitem__, running.alike), running.numbers, strict=True))
+
+    def places(self, pod_class: EquivalenceClass) -> Mapping[FinalNode, int]:
+        """How many pods of the class run on each node, once all are in place."""
+        if len(self._places) >= _FEW_ASKED:
+            return self._all_places.get(pod_class, {})
+        if pod_class not in self._places:
+            self._places[pod_class] = {node: node.pods[pod_class] for node in self.nodes if pod_class in node.pods}
+        return self._places[pod_class]
+
+    @cached_property
+    def _all_places(self) -> Mapping[EquivalenceClass, Mapping[FinalNode, int]]:
+        places: dict[EquivalenceClass, dict[FinalNode, int]] = defaultdict(dict)
+        for node in self.nodes:
+            for pod_class, number in node.pods.items():
+                places[pod_class][node] = number
+        return places
 
     def _count(self, node: FinalNode, pod_class: EquivalenceClass) -> None:
-        pod_class.places[node] = pod_class.places.get(node, 0) + 1
         node.pods[pod_class] = node.pods.get(pod_class, 0) + 1
 
     def put_daemons(self, node: FinalNode, running: Iterable[str] = (), *, is_there: bool = False) -> None:

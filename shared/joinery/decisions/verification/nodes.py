@@ -1,10 +1,11 @@
 """Nodes of the final state: those that exist, those on their way, and those the plan would buy, all alike."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from joinery.decisions.scheduling.packing import Launch, PlacedOffering
-from joinery.decisions.verification.predicates import Labels, Port, allows
+from joinery.decisions.verification.predicates import Labels, Port, allows, requests_of
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodepool import NodePool
@@ -49,27 +50,26 @@ class FinalNode:
         )
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class EquivalenceClass:
     """Pods that every rule treats alike: what is true of one of them is true of all.
 
-    ``index``: which of the final state's classes it is; ``pod``: one of them; ``requests``: of one pod; ``places``: how
-    many of them run on each node in the final state.
+    ``index``: which of the final state's classes it is; ``pod``: one of them; ``planned_on``: the nodes on which the
+    plan puts some of them.
     """
 
     index: int
     pod: Pod
     namespace: str
     labels: Labels
-    requests: Resources
     ports: frozenset[Port]
     is_terminating: bool
-    places: dict[FinalNode, int] = field(default_factory=dict)
+    planned_on: list[FinalNode] = field(default_factory=list)
 
-    @property
-    def planned_on(self) -> Iterator[FinalNode]:
-        """The nodes on which the plan puts some of the pods."""
-        return (node for node in self.places if self in node.planned)
+    @cached_property
+    def requests(self) -> Resources:
+        """What one of the pods takes."""
+        return requests_of(self.pod)
 
 
 def existing_node(view: NodeView, node: Node | None) -> FinalNode:

@@ -18,9 +18,9 @@ def check_placements(state: FinalState) -> Iterator[Violation]:
     for node in state.nodes:
         if node.planned:
             yield from _check_node(state, node)
-    for pod_class in state.classes.values():
-        if next(pod_class.planned_on, None) is not None and _unsupported(pod_class):
-            yield misplaced(ViolationCode.NOT_SUPPORTED, pod_class, next(pod_class.planned_on), _unsupported(pod_class))
+    for pod_class in state.planned:
+        if problem := _unsupported(pod_class):
+            yield misplaced(ViolationCode.NOT_SUPPORTED, pod_class, pod_class.planned_on[0], problem)
 
 
 def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:

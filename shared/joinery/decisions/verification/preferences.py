@@ -71,7 +71,7 @@ class _Preferences:
         spec = pod_class.pod.spec
         affinity = spec.affinity
         if affinity and affinity.node_affinity:
-            yield _of_node_affinity(pod_class, affinity.node_affinity)
+            yield self._of_node_affinity(pod_class, affinity.node_affinity)
         if affinity and affinity.pod_affinity:
             yield self._of_neighbours(pod_class, affinity.pod_affinity, wanted=True)
         if affinity and affinity.pod_anti_affinity:
@@ -80,7 +80,19 @@ class _Preferences:
             if constraint.when_unsatisfiable == "ScheduleAnyway":
                 yield self._of_spread(pod_class, constraint)
         if self._repels:
-            yield -sum(number * self._repelling(pod_class, node) for node, number in pod_class.places.items())
+            yield -sum(
+                number * self._repelling(pod_class, node) for node, number in self._state.places(pod_class).items()
+            )
+
+    def _of_node_affinity(self, pod_class: EquivalenceClass, affinity: NodeAffinity) -> int:
+        preferred = affinity.preferred_during_scheduling_ignored_during_execution
+        terms = [(one.weight, NodeTerm(one.preference)) for one in preferred]
+        return sum(
+            weight * number
+            for weight, term in terms
+            for node, number in self._state.places(pod_class).items()
+            if term.matches(node.labels, node.name)
+        )
 
     def _of_neighbours(self, pod_class: EquivalenceClass, side: PodAffinity, *, wanted: bool) -> int:
         """Pods that have a neighbour that a term names, if one is wanted, or none, if none is."""
@@ -89,7 +101,7 @@ class _Preferences:
             term = with_own_labels(preferred.pod_affinity_term, pod_class.labels)
             matched = self._census.matching(term.label_selector, self._census.where(term, pod_class.namespace))
             tally, itself = self._census.tally(term.topology_key), int(includes(matched, pod_class))
-            for node, number in pod_class.places.items():
+            for node, number in self._state.places(pod_class).items():
                 domain = node.labels.get(term.topology_key)
                 has_neighbour = domain is not None and tally.number(matched, domain) > itself
                 weight += preferred.weight * number * (has_neighbour is wanted)
@@ -103,7 +115,7 @@ class _Preferences:
         most = min(counts.values(), default=0) + constraint.max_skew
         return sum(
             number
-            for node, number in pod_class.places.items()
+            for node, number in self._state.places(pod_class).items()
             if counts.get(node.labels.get(key, ""), most + 1) <= most
         )
 
@@ -112,14 +124,3 @@ class _Preferences:
         tolerations = pod_class.pod.spec.tolerations
         soft = (taint for taint in node.taints if taint.effect == PREFER_NO_SCHEDULE)
         return sum(not any(tolerates(toleration, taint) for toleration in tolerations) for taint in soft)
-
-
-def _of_node_affinity(pod_class: EquivalenceClass, affinity: NodeAffinity) -> int:
-    preferred = affinity.preferred_during_scheduling_ignored_during_execution
-    terms = [(one.weight, NodeTerm(one.preference)) for one in preferred]
-    return sum(
-        weight * number
-        for weight, term in terms
-        for node, number in pod_class.places.items()
-        if term.matches(node.labels, node.name)
-    )

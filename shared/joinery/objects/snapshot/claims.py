@@ -114,7 +114,8 @@ def leaving_since(claim: NodeClaim) -> datetime | None:
     A deletion is stamped by the API server's clock, a warning by ours.
     """
     deleted = claim.metadata.deletion_timestamp
-    warned = moment(claim.metadata.annotations.get(INTERRUPTED_AT, ""))
+    text = claim.metadata.annotations.get(INTERRUPTED_AT)
+    warned = moment(text) if text else None
     return min((at for at in (deleted, warned) if at is not None), default=None)
 
 

@@ -6,6 +6,7 @@ one of its type that boots the same image will have as much (Karpenter for AWS `
 which remembers it for as long as it runs; here the nodes remember it).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -25,8 +26,12 @@ def learned_memory(snapshot: Snapshot) -> LearnedMemory:
         if claim is None or not view.is_initialized or memory <= 0:
             continue
         node_class = snapshot.classes_by_name.get(claim.spec.node_class_ref.name)
-        kind = view.labels.get(INSTANCE_TYPE, "")
-        if node_class and claim.status.image_id == node_class.image_for({k: (v,) for k, v in view.labels.items()}):
-            known = least[node_class.metadata.name]
-            known[kind] = min(memory, known.get(kind, memory))
-    return least
+        if node_class is None:
+            continue
+        known, kind = least[node_class.metadata.name], view.labels.get(INSTANCE_TYPE, "")
+        # Most nodes say what another one has said: their images, which take longer to find out, change nothing.
+        if memory >= known.get(kind, math.inf):
+            continue
+        if claim.status.image_id == node_class.image_for({k: (v,) for k, v in view.labels.items()}):
+            known[kind] = memory
+    return {name: known for name, known in least.items() if known}

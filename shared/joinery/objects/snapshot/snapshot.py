@@ -43,6 +43,7 @@ from joinery.objects.snapshot.gangs import Gang, GangKey, gangs_of
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
 from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets, virtual
+from joinery.objects.snapshot.pods import birth
 from joinery.objects.snapshot.pool_shares import PoolShare, pool_shares
 from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
 from joinery.objects.snapshot.vertical_autoscalers import Autoscalers, by_target
@@ -163,8 +164,9 @@ class Snapshot(ClaimsSnapshot, Derives):
 
     @cached_property
     def daemon_pods(self) -> tuple[Pod, ...]:
-        """The pods of DaemonSets."""
-        return tuple(pod for group in self.pod_groups for pod in group.derived(of_daemon_sets))
+        """The pods of DaemonSets, the oldest first."""
+        pods = (pod for group in self.pod_groups for pod in group.derived(of_daemon_sets))
+        return tuple(sorted(pods, key=birth))
 
     @cached_property
     def virtual_pods(self) -> tuple[Pod, ...]:

@@ -17,7 +17,7 @@ from joinery.objects.karpenter.labels import INITIALIZED, REGISTERED
 from joinery.objects.kubernetes.core import DaemonSet, NodeSelectorTerm, Pod, PodSpec
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.pods import is_active, is_daemon
+from joinery.objects.snapshot.pods import is_active
 
 #: The field of a node that terms may ask for.
 _NAME = "metadata.name"
@@ -73,8 +73,8 @@ class Daemon:
 def read_daemons(daemon_sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> tuple[Daemon, ...]:
     """The pods of all DaemonSets, by namespace and name. A DaemonSet that cannot be read is left out.
 
-    The template says where a pod may run. The newest of ``pods`` that runs says what it takes, because admission
-    webhooks and a VerticalPodAutoscaler give pods other requests than their template has.
+    The template says where a pod may run. The newest of ``pods``, which come the oldest first, says what it takes,
+    because admission webhooks and a VerticalPodAutoscaler give pods other requests than their template has.
     """
     daemons = []
     newest = _newest_pods(pods)
@@ -93,13 +93,9 @@ def read_daemons(daemon_sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> tuple
 
 def _newest_pods(pods: Iterable[Pod]) -> Mapping[tuple[str, str], Pod]:
     """The newest pod of each DaemonSet, by the DaemonSet's namespace and name."""
-    oldest_first = sorted(
-        (pod for pod in pods if is_daemon(pod) and is_active(pod)),
-        key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.metadata.name),
-    )
     return {
         (pod.metadata.namespace or "default", owner.name): pod
-        for pod in oldest_first
+        for pod in filter(is_active, pods)
         for owner in pod.metadata.owner_references
     }
 

@@ -63,7 +63,7 @@ class Claims:
         none, or where the pod that has it goes and takes it along.
         """
         pod, there = pod_class.pod.metadata, self._by_name.get(key)
-        is_moved = pod_class.pod.spec.node_name and next(pod_class.planned_on, None) is not None
+        is_moved = pod_class.pod.spec.node_name and pod_class.planned_on
         owner = _controlling_pod(there) if there else None
         is_own = owner is not None and (owner.uid == pod.uid if pod.uid else owner.name == pod.name)
         if there is None or is_moved or (not is_own and owner is not None and owner.name == pod.name):

@@ -29,15 +29,14 @@ _ONE_POD_ONLY = "ReadWriteOncePod"
 def check_volumes(state: FinalState) -> Iterator[Violation]:
     """The claims of every planned pod can be used where the plan puts it."""
     volumes = PodVolumes(state)
-    mounting = [pod_class for pod_class in state.classes.values() if volumes.claims_of(pod_class)]
-    planned = [pod_class for pod_class in mounting if next(pod_class.planned_on, None) is not None]
+    planned = list(filter(volumes.claims_of, state.planned))
     for pod_class in planned:
         for node in pod_class.planned_on:
             problem = volumes.problem(pod_class, node.labels, node.name)
             if problem:
                 yield misplaced(ViolationCode.VOLUMES, pod_class, node, problem)
     if planned:
-        yield from _check_sharing(volumes, mounting)
+        yield from _check_sharing(volumes, list(filter(volumes.claims_of, state.classes.values())))
         yield from _check_limits(state, volumes, planned)
         yield from _check_free_volumes(volumes, planned)
 
@@ -188,7 +187,7 @@ def _check_sharing(volumes: PodVolumes, mounting: Sequence[EquivalenceClass]) ->
     users: dict[str, int] = defaultdict(int)
     for pod_class in mounting:
         for name in volumes.claims_of(pod_class):
-            users[name] += sum(pod_class.places.values())
+            users[name] += sum(volumes.state.places(pod_class).values())
             if users[name] > 1 and volumes.is_exclusive(pod_class, name):
                 yield from _first_misplaced(
                     ViolationCode.VOLUMES, pod_class, f"claim {name} lets one pod use it, and several would"
@@ -206,7 +205,7 @@ def _check_sharing(volumes: PodVolumes, mounting: Sequence[EquivalenceClass]) ->
 
 
 def _first_misplaced(code: ViolationCode, pod_class: EquivalenceClass, message: str) -> Iterator[Violation]:
-    node = next(pod_class.planned_on, None)
+    node = next(iter(pod_class.planned_on), None)
     if node is not None:
         yield misplaced(code, pod_class, node, message)
 
@@ -267,7 +266,7 @@ def _used_by_several(volumes: PodVolumes, classes: Iterable[EquivalenceClass]) -
     users: dict[str, int] = defaultdict(int)
     for pod_class in classes:
         for name in volumes.claims_of(pod_class):
-            users[name] += sum(pod_class.places.values())
+            users[name] += sum(volumes.state.places(pod_class).values())
     return frozenset(name for name, count in users.items() if count > 1)
 
 

@@ -94,18 +94,20 @@ def anti_affinity_terms(state: FinalState, census: Census) -> list[AntiAffinityT
 
 def check_anti_affinity(state: FinalState, terms: Sequence[AntiAffinityTerm]) -> Iterator[Violation]:
     """No planned pod shares a domain with a pod that it keeps away, or that keeps it away."""
+    planned = as_set(pod_class.index for pod_class in state.planned)
     for term in terms:
         concerned = term.owned_by | term.matched
-        for domain in _domains(term) if term.matched else ():
+        for domain in _domains(state, term) if term.matched and concerned & planned else ():
             # Where only bound pods break the term, the plan is not at fault.
             is_at_fault = concerned & term.tally.planned(domain)
             if is_at_fault and term.tally.number(term.matched, domain) and term.tally.number(concerned, domain) > 1:
                 yield from _repelled(state, term, domain)
 
 
-def _domains(term: AntiAffinityTerm) -> list[str]:
+def _domains(state: FinalState, term: AntiAffinityTerm) -> list[str]:
     """Where pods with the term run."""
-    return sorted({n.labels[term.key] for owner in term.owners for n in owner.places if term.key in n.labels})
+    nodes = (node for owner in term.owners for node in state.places(owner))
+    return sorted({node.labels[term.key] for node in nodes if term.key in node.labels})
 
 
 def _repelled(state: FinalState, term: AntiAffinityTerm, domain: str) -> Iterator[Violation]:
@@ -176,9 +178,8 @@ class RequiredNeighbours:
 def required_neighbours(state: FinalState, census: Census) -> list[RequiredNeighbours]:
     """The planned classes with required affinity."""
     groups = []
-    for pod_class in state.classes.values():
-        terms = _affinity(pod_class)
-        if terms and next(pod_class.planned_on, None) is not None:
+    for pod_class in state.planned:
+        if terms := _affinity(pod_class):
             tallies = {term.topology_key: census.tally(term.topology_key) for term in terms}
             groups.append(RequiredNeighbours(pod_class, _matching_all(pod_class, terms, census), tallies))
     return groups

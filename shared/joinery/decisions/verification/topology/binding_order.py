@@ -126,7 +126,7 @@ class _BoundPods:
         self._pods: dict[tuple[int, Place], int] = defaultdict(int)
         self._present: dict[Place, ClassSet] = defaultdict(int)
         for pod_class in self._classes:
-            for node, count in pod_class.places.items():
+            for node, count in state.places(pod_class).items():
                 self._add(pod_class, node, count - len(node.planned.get(pod_class, ())))
         self.steps = [step for group in groups for step in _steps(group)]
         self._index(groups)

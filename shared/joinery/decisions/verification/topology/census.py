@@ -101,10 +101,11 @@ class Census:
             for name in self._volumes.claims_of(pod_class):
                 if self._volumes.binds_zone(pod_class, name):
                     users.setdefault(name, []).append(pod_class)
+        places = {name: [self.state.places(user) for user in listed] for name, listed in users.items()}
         return {
-            name: frozenset(node.labels[ZONE] for user in listed for node in user.places if ZONE in node.labels)
-            for name, listed in users.items()
-            if sum(sum(user.places.values()) for user in listed) > 1
+            name: frozenset(node.labels[ZONE] for nodes in there for node in nodes if ZONE in node.labels)
+            for name, there in places.items()
+            if sum(sum(nodes.values()) for nodes in there) > 1
         }
 
 

@@ -39,15 +39,13 @@ _ZONE_KEYS = {ZONE} | {alias for alias, key in ALIASES.items() if key == ZONE}
 
 def check_spread(state: FinalState, spreads: "Spreads") -> Iterator[Violation]:
     """Every planned pod keeps each of its own constraints, with all other pods in place."""
-    for pod_class in state.classes.values():
-        constraints = hard_spread(pod_class.pod.spec)
-        if constraints and next(pod_class.planned_on, None) is not None:
-            for constraint in constraints:
-                counts = spreads.counts(pod_class, constraint)
-                for node in pod_class.planned_on:
-                    problem = counts.problem(node.labels.get(constraint.topology_key))
-                    if problem:
-                        yield misplaced(ViolationCode.TOPOLOGY_SPREAD, pod_class, node, problem)
+    for pod_class in state.planned:
+        for constraint in hard_spread(pod_class.pod.spec):
+            counts = spreads.counts(pod_class, constraint)
+            for node in pod_class.planned_on:
+                problem = counts.problem(node.labels.get(constraint.topology_key))
+                if problem:
+                    yield misplaced(ViolationCode.TOPOLOGY_SPREAD, pod_class, node, problem)
 
 
 @dataclass(frozen=True)
