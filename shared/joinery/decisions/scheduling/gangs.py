@@ -9,7 +9,8 @@ there. Otherwise its pods require each other, which lets a packing choose; and i
 all of them, each other domain is tried, and the cheapest is the gang's.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, first
 from joinery.decisions.scheduling.constraints.topology_rules import OF_GANG
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
 from joinery.decisions.scheduling.firstfit.pending import pending
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Unplaced, placed_pods
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
@@ -172,16 +174,34 @@ class _Search:
     ) -> tuple[PackingAttempt, Mapping[str, Unplaced]]:
         """The packing, or a cheaper one with gangs in other domains, if there is time to look for it."""
         chosen = dict(self.domains)
-        for key, gang in self.waiting.items():
-            may_choose = gang.topology not in ("", HOSTNAME) and key not in self.out and key not in self.domains
-            if may_choose and not self.is_over:
-                domain, _ = self._cheapest(gang, best)
-                self.domains |= {key: domain} if domain else {}
+        for gangs in self._alike():
+            if not self.is_over:
+                domain, _ = self._cheapest(gangs, best)
+                self.domains |= dict.fromkeys((gang.key for gang in gangs), domain) if domain else {}
         if self.domains == chosen or self.effort.is_over():
             return best, left
         other, others_left = pack(self.asked, {**self.refused, **self.left_out})
         is_whole = not self.broken(placed_pods(other.packing.existing, other.packing.launches))
         return (other, others_left) if is_whole and other.rank() < best.rank() else (best, left)
+
+    def _alike(self) -> Iterable[Sequence[Gang]]:
+        """The gangs that may choose a domain. Those that differ in their names alone choose together: one domain is as
+        good for each of them, and in one domain their pods are of one class.
+        """
+        free = [
+            gang
+            for key, gang in self.waiting.items()
+            if gang.topology not in ("", HOSTNAME) and key not in self.out and key not in self.domains
+        ]
+        if len(free) < 2:
+            return [free] if free else []
+        classes = Workspace(self.problem, staying=frozenset((*self.refused, *self.left_out))).classes
+        class_of = {name: number for number, one in enumerate(classes) for name in one.names}
+        alike: dict[Hashable, list[Gang]] = {}
+        for gang in free:
+            pods = Counter(class_of[name] for name in gang.members if name in class_of)
+            alike.setdefault((gang.topology, gang.minimum, frozenset(pods.items())), []).append(gang)
+        return alike.values()
 
     def try_again(self, broken: Iterable[GangKey], best: PackingAttempt) -> None:
         """Take those back that are whole beside the gangs that take part, in some domain."""
@@ -190,7 +210,7 @@ class _Search:
                 continue
             self.tried.add(key)
             left = self.out.pop(key)
-            domain, is_whole = self._cheapest(self.waiting[key], best)
+            domain, is_whole = self._cheapest([self.waiting[key]], best)
             if not is_whole:
                 self.out[key] = left if self.is_over else self._in_its_best_domain(key, left)
             elif domain:
@@ -204,18 +224,20 @@ class _Search:
         reason = self._short_of(self.waiting[key], str(dict(first.figures)["first"]), tried_all=True)
         return {name: Unplaced(name, (reason, *one.reasons[1:])) for name, one in left.items()}
 
-    def _cheapest(self, gang: Gang, best: PackingAttempt) -> tuple[str, bool]:
-        """A domain in which the gang is whole, empty for any, and whether there is one."""
+    def _cheapest(self, gangs: Sequence[Gang], best: PackingAttempt) -> tuple[str, bool]:
+        """A domain in which gangs that are alike are whole, empty for any, and whether there is one."""
+        gang, *_ = gangs
         if gang.key in self.domains or not gang.topology:
             return "", self._cost_of_whole(gang) is not None
         costs: dict[str, float] = {}
         for domain in _choices(gang, best):
-            self.domains[gang.key] = domain
+            self.domains |= dict.fromkeys((one.key for one in gangs), domain)
             if (cost := self._cost_of_whole(gang)) is not None:
                 costs[domain] = cost
             if self.is_over:
                 break
-        self.domains.pop(gang.key, None)
+        for one in gangs:
+            self.domains.pop(one.key, None)
         return (min(costs, key=lambda domain: (costs[domain], domain)), True) if costs else ("", False)
 
     def _cost_of_whole(self, gang: Gang) -> float | None:

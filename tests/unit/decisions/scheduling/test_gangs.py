@@ -280,6 +280,19 @@ def test_a_gang_goes_to_the_domain_that_is_cheapest_for_all_of_it() -> None:
     assert (_zones(packing), len(packing.launches)) == ({B}, 2)
 
 
+def test_gangs_that_are_alike_choose_their_domain_together() -> None:
+    """However many they are, and though each alone is as cheap where it is."""
+    types = (
+        instance_type("m7a.large", price=0.1, spot=None, zones=[A]),
+        instance_type("m6a.4xlarge", price=0.7, spot=None, zones=[B]),
+    )
+    names = [f"gang{number}" for number in range(40)]
+    groups = [builders.pod_group(name, minimum=2, topology=ZONE) for name in names]
+    pods = [pod for name in names for pod in _members(2, name, labels={"job-name": name})]
+    packing = _planned(problem(POOL, *groups, *pods, types=types))
+    assert (_zones(packing), len(packing.launches), packing.unplaced) == ({B}, 8, ())
+
+
 def test_a_gang_that_no_domain_has_room_for_says_what_fits_at_most() -> None:
     """In the words of its PodGroup, with the zone that has room for most of it, and what its NodePool lacks."""
     types = (
