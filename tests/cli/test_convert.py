@@ -440,6 +440,30 @@ def test_karpenters_own_instance_profile_goes_back_unsaid(run: Run, write: Write
     )
 
 
+def test_what_karpenters_conversion_webhook_has_written_is_nothing_to_apply(run: Run, write: Write) -> None:
+    """Karpenter 1.0 read kubelet settings in an annotation; whoever relies on it hears where they belong (Karpenter's
+    provider, issues 7235 and 7833).
+    """
+    text = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: dense
+  annotations:
+    compatibility.karpenter.sh/v1beta1-kubelet-conversion: '{"maxPods":110}'
+    compatibility.karpenter.sh/v1beta1-nodeclass-reference: '{"name":"default"}'
+    karpenter.sh/stored-version-migrated: "true"
+spec:
+  template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: []}}
+"""
+    outcome = run("convert", write("pool.yaml", text))
+    assert yaml.safe_load(outcome.out)["metadata"] == {"name": "dense"}
+    assert (
+        "# NodePool dense: kubelet settings in the annotation compatibility.karpenter.sh/v1beta1-kubelet" in outcome.out
+    )
+    assert "write them into spec.kubelet of the EC2NodeClass" in outcome.out
+
+
 def test_without_a_file_it_asks_for_one(run: Run) -> None:
     """Nothing is wrong with files that nobody gave."""
     asked = "joinery: which objects? joinery convert -f FILE, or -f - for standard input\n"

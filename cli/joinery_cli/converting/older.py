@@ -12,6 +12,7 @@ from joinery_cli.converting.written import (
     applied,
     noted_after_earliest,
     noted_after_provisioners,
+    noted_without_profile,
 )
 from joinery_cli.options import Api
 
@@ -71,7 +72,7 @@ def _apart(objects: Sequence[Written], api: Api) -> _Conversion:
             return provisioner(noted_after_earliest(one), kubelet)
         if kubelets[one.name] and one.name not in referred:
             one = one.noting("spec.kubelet is dropped: pools have it there, and none of these refers to the class")
-        return beta_class(one) if api is Api.V1BETA1 else node_template(one)
+        return beta_class(noted_without_profile(one)) if api is Api.V1BETA1 else node_template(one)
 
     return convert
 

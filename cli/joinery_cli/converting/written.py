@@ -5,7 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joinery.objects.karpenter import duration, labels
-from joinery.objects.karpenter.legacy import EARLIEST_KINDS, RENAMED, Equivalent, equivalents, is_legacy
+from joinery.objects.karpenter.legacy import (
+    DEFAULT_PROFILE,
+    EARLIEST_KINDS,
+    RENAMED,
+    Equivalent,
+    equivalents,
+    is_legacy,
+)
 
 Document = dict[str, Any]
 
@@ -15,7 +22,11 @@ KINDS = ("EC2NodeClass", "NodePool")
 _ANNOTATIONS_OF_OTHERS = (
     "kubectl.kubernetes.io/last-applied-configuration",
     labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION, labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,
+    "karpenter.sh/stored-version-migrated",
 )  # fmt: skip
+#: Where the conversion webhook of Karpenter 1.0 kept what v1 has no field for.
+_OF_WEBHOOK = ("compatibility.karpenter.sh/", "compatibility.karpenter.k8s.aws/")
+_KUBELET = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,7 @@ class Written:
 def in_v1(documents: Iterable[Document]) -> list[Written]:
     """What they are in v1, classes first. An object of v1 counts instead of a legacy one with its name."""
     listed = list(documents)
-    made = [Written(applied(one), source=one) for one in listed if not is_legacy((one["apiVersion"], one["kind"]))]
+    made = [_as_given(one) for one in listed if not is_legacy((one["apiVersion"], one["kind"]))]
     taken = {one.called for one in made}
     legacy = {_origin(one): one for one in listed if is_legacy((one["apiVersion"], one["kind"]))}
     for equivalent in equivalents(legacy.values()):
@@ -76,6 +87,16 @@ def in_v1(documents: Iterable[Document]) -> list[Written]:
             written = _written(equivalent, legacy[origin.api_version, origin.kind, origin.name])
             made += [written] if written.called not in taken else []
     return sorted(made, key=lambda one: (KINDS.index(one.document["kind"]), one.called))
+
+
+def _as_given(document: Document) -> Written:
+    written = Written(applied(document), source=document)
+    if _KUBELET in (document["metadata"].get("annotations") or {}):
+        return written.noting(
+            f"kubelet settings in the annotation {_KUBELET} are dropped: only Karpenter 1.0 read them there; write "
+            "them into spec.kubelet of the EC2NodeClass"
+        )
+    return written
 
 
 def _origin(document: Document) -> tuple[str, str, str]:
@@ -102,6 +123,7 @@ def _written(equivalent: Equivalent, source: Document) -> Written:
 
 def noted_in_v1(written: Written) -> Written:
     """The same with what Karpenter 1 makes of it that the older Karpenter did not."""
+    written = noted_without_profile(written)
     if written.is_pool and is_legacy((written.source["apiVersion"], written.source["kind"])):
         written = noted_after_provisioners(written)
         expires = written.document["spec"]["template"]["spec"].get("expireAfter", duration.NEVER) != duration.NEVER
@@ -110,6 +132,16 @@ def noted_in_v1(written: Written) -> Written:
                 "expired nodes wait for budgets by an annotation that only Joinery reads; Karpenter 1 drains them at "
                 "once"
             )
+    return written
+
+
+def noted_without_profile(written: Written) -> Written:
+    """The same with what has to be filled in where Karpenter's settings had the instance profile."""
+    if written.document["spec"].get("instanceProfile") == DEFAULT_PROFILE:
+        return written.noting(
+            f"{DEFAULT_PROFILE} is no profile: write what Karpenter's setting of that name said into "
+            "spec.instanceProfile"
+        )
     return written
 
 
@@ -138,7 +170,7 @@ def applied(document: Document) -> Document:
     kept["annotations"] = {
         key: value
         for key, value in (metadata.get("annotations") or {}).items()
-        if RENAMED.get(key, key) not in _ANNOTATIONS_OF_OTHERS and not key.startswith(labels.WRITTEN_AS)
+        if RENAMED.get(key, key) not in _ANNOTATIONS_OF_OTHERS and not key.startswith((labels.WRITTEN_AS, *_OF_WEBHOOK))
     }
     return {
         "apiVersion": document["apiVersion"],
