@@ -39,6 +39,7 @@ class Strategy:
     closed       places in which nothing may be bought
     dealt        by demand, how its pods are divided over domains, where that is known already
     on_demand    NodePools of which nothing is bought on spot
+    own_devices  whether claims that a node could serve by itself get no devices of several nodes
     """
 
     options: FirstFitOptions = USUAL
@@ -47,6 +48,7 @@ class Strategy:
     closed: frozenset[Place] = frozenset()
     dealt: Dealt = field(default_factory=dict)
     on_demand: frozenset[str] = frozenset()
+    own_devices: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,9 @@ class PackingAttempt:
     @property
     def is_cheapest(self) -> bool:
         """Whether nothing is cheaper that keeps what this keeps, and no share on demand is short."""
+        # Devices of several nodes bind pods to their place, and what is proven is proven of pods so bound.
+        if self.work.claims.has_choice and self.packing.launches:
+            return False
         return not self.shares.lacking and self.packing.hourly <= self.bounds.keeping * (1 + _PROVEN)
 
     @cached_property
@@ -235,7 +240,7 @@ def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
 def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
     asked = on_demand_alone(problem, strategy.on_demand) if strategy.on_demand else problem
     asked = closed(asked, strategy.closed) if strategy.closed else asked
-    work = Workspace(asked, strategy.unforeseen, strategy.staying)
+    work = Workspace(asked, strategy.unforeseen, strategy.staying, own_devices=strategy.own_devices)
     defers = not problem.options.first_fit_only
     packer = FirstFit(work, strategy.options, defers=defers, effort=effort, dealt=strategy.dealt)
     packer.run()

@@ -6,6 +6,8 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 - Without DaemonSets: for spreads that count DaemonSets' pods. Often every domain gets as many nodes anyway.
 - Dealt ahead of neighbours: for pods that must be near others and spread over zones too. The others go where few are.
 - Closed to zones without neighbours: for the same pods, if those that they must be near are in some zones only.
+- Own devices: for claims that got devices of a place, and that a node could serve by itself. The place may be another
+  than where there is room.
 - Closed to what is unbuyable: for pods that are left because a spread waits for a domain that nothing can be bought in.
 - In small plans with pods left: cautious on hosts, neighbours next, gathered, wanted last, shuffled. They may place
   more.
@@ -43,6 +45,8 @@ def alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy
         yield replace(strategy, options=FirstFitOptions(dealing="ahead"))
         if without_neighbours := _zones_without_neighbours(work.possible, work.topology):
             yield replace(strategy, closed=without_neighbours)
+    if left and work.claims.has_choice:
+        yield replace(strategy, own_devices=True)
     if out_of_reach := unbuyable(work, usual.usage, left, usual.packer.bought):
         yield replace(strategy, closed=strategy.closed | out_of_reach)
     if left and len(work.pending) <= _SMALL:
@@ -55,6 +59,8 @@ def cheaper_alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[
     """What to try for a lower price alone, whether or not the ``usual`` attempt leaves pods."""
     if usual.shares.pools and _may_do_without_spot(usual):
         yield replace(strategy, on_demand=usual.shares.pools)
+    if usual.work.claims.has_choice and usual.packer.bought:
+        yield replace(strategy, own_devices=True)
     is_small, nodes = len(usual.work.pending) <= _SMALL, usual.packer.bought
     if is_small:
         yield from (replace(strategy, options=options) for options in _options_for_price(nodes))

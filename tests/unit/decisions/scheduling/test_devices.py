@@ -418,6 +418,25 @@ def test_devices_of_a_zone_bind_a_node_to_it() -> None:
     assert [launch.offering.zone for launch in plan.launches] == [B]
 
 
+def test_a_free_device_of_a_node_is_as_good_as_one_of_a_zone() -> None:
+    """No node is bought in a zone with a device while one elsewhere has room and a device of its own."""
+    there = _node("n1", zone=A), _published("n1", msgspec.structs.replace(_slice(*_devices(1)), node_name="n1"))
+    plan = _plan(_claim("a"), _pod("a", "a"), _in_zone(GPU, B), *there)
+    assert (len(plan.existing), len(plan.launches)) == (1, 0)
+    both = _plan(_claim("a"), _claim("b"), _pod("a", "a"), _pod("b", "b"), _in_zone(GPU, B), *there)
+    assert not both.unplaced
+
+
+def test_a_device_of_a_zone_spares_a_dear_type() -> None:
+    """A node without devices costs less there than one with a device of its own."""
+    dear = _gpus(1, price=9.0)
+    plan = _plan(_claim("a"), _pod("a", "a"), _in_zone(GPU, B), types=(dear, _type(name="m7a.large")))
+    assert [(launch.offering.instance_type, launch.offering.zone) for launch in plan.launches] == [("m7a.large", B)]
+    cheap = _type(_slice(*_devices(1)), name="m7a.large", price=0.01)
+    plan = _plan(_claim("a"), _pod("a", "a"), _in_zone(GPU, B), types=(_type(price=9.0), cheap))
+    assert [launch.offering.instance_type for launch in plan.launches] == ["m7a.large"]
+
+
 def test_devices_of_two_zones_are_no_pod_s() -> None:
     """(X1)"""
     claims = _claim("a"), _claim("b", _exactly(of="nic"))

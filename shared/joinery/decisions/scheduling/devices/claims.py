@@ -79,7 +79,8 @@ class Claims:
 
     ``claiming``: those with claims, in the order in which they are served. ``moving``: the names of all that have a
     node, and are placed anew. ``suits``: whether a pod may be on some node that a selector matches, as far as the pod
-    says. ``stocks_sold``: the devices of the instance types.
+    says. ``stocks_sold``: the devices of the instance types. ``own_first``: claims that a node could serve by itself
+    get no devices of several nodes.
     """
 
     def __init__(
@@ -89,12 +90,17 @@ class Claims:
         moving: frozenset[str],
         suits: Callable[[Pod, NodeSelector], bool],
         stocks_sold: Callable[[], Iterable[Stock]],
+        *,
+        own_first: bool = False,
     ) -> None:
         self._suits, self._moving, self._stocks_sold = suits, moving, stocks_sold
         self._claims = {claim.key: claim for claim in snapshot.resource_claims}
         self._templates = {template.key: template.spec.spec for template in snapshot.resource_claim_templates}
         self._classes = {one.metadata.name: one for one in snapshot.device_classes}
-        self._snapshot = snapshot
+        self._snapshot, self._own_first = snapshot, own_first
+        #: Whether a claim got devices of several nodes that one node might have had for it.
+        self.has_choice = False
+        self._own: dict[Needs, bool] = {}
         self._placed: dict[str, tuple[NodeSelector, ...]] = {}
         self._hosts = {
             node.metadata.name: node.metadata.labels.get(HOSTNAME, node.metadata.name)
@@ -225,6 +231,13 @@ class Claims:
             for way in claim.needs.wanting_all
         )
 
+    def _may_be_own(self, claim: _Open) -> bool:
+        """Whether some node, of those that there are or could be bought, has devices of its own for it."""
+        needs = (claim.needs,)
+        if needs not in self._own:
+            self._own[needs] = any(allocate(stock, stock.taken, needs) is not None for stock in self._own_stocks)
+        return self._own[needs]
+
     def _wants_all_of_places(self, claim: _Open) -> bool:
         """Whether what it asks for all of differs from place to place."""
         shared = self.published.shared
@@ -240,6 +253,8 @@ class Claims:
     def _serve_elsewhere(self, read: _Read) -> None:
         """Give claims devices that several nodes can use: all of them at one place, or as many as there can be."""
         waiting = [claim for claim in read.open if claim.where is None]
+        if self._own_first:
+            waiting = [claim for claim in waiting if not self._may_be_own(claim)]
         # What the devices of other places take of counters is taken at each of them.
         counters = taken_by(self.published.shared, self.allocated).counters
         ways = [
@@ -255,6 +270,7 @@ class Claims:
             self.allocated.setdefault(stock.devices[index].key, {})
         for (index, name), amount in taken.consumed.items():
             self.allocated.setdefault(stock.devices[index].key, {})[name] = amount
+        self.has_choice = self.has_choice or (where is not None and any(map(self._may_be_own, served)))
         for claim in served:
             claim.where = () if where is None else (where,)
             if claim.key:

@@ -99,6 +99,7 @@ class Workspace:
 
     unforeseen   domains that they opened without having counted them
     staying      pods that stay on a node that is going, because they have no other place: they count there
+    own_devices  whether claims that a node could serve by itself get no devices of several nodes
 
     What it holds:
 
@@ -115,7 +116,12 @@ class Workspace:
     """
 
     def __init__(
-        self, problem: Problem, unforeseen: Iterable[UnforeseenDomain] = (), staying: Container[str] = frozenset()
+        self,
+        problem: Problem,
+        unforeseen: Iterable[UnforeseenDomain] = (),
+        staying: Container[str] = frozenset(),
+        *,
+        own_devices: bool = False,
     ) -> None:
         snapshot = problem.snapshot
         self.problem = problem
@@ -129,7 +135,7 @@ class Workspace:
         priorities = priorities_of(snapshot.priority_classes)
         claiming = by_precedence((pod for pod in self.pending if pod.spec.resource_claims), priorities)
         self._stocks: dict[int, Stock] = {}
-        self.claims = Claims(snapshot, claiming, names - self.waiting, suits, self._stocks_sold)
+        self.claims = Claims(snapshot, claiming, names - self.waiting, suits, self._stocks_sold, own_first=own_devices)
         self.hosts_of_claims: dict[str, str] = {}
         if self.claims.is_used:
             daemons = tuple(replace(daemon, devices=self.claims.of_daemon(daemon.pod)) for daemon in daemons)
