@@ -59,7 +59,7 @@ _READ = frozenset(
         labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,
         labels.FAKE_POD, labels.PROVISIONING_REQUEST, labels.BUFFER_NAME, labels.BUFFER_NAMESPACE,
         labels.POD_DELETION_COST, labels.DISRUPTION_COST, VPA_UPDATES, VPA_IN_PLACE,
-        gangs.KUEUE_TOTAL, gangs.KUEUE_FAST_ADMISSION, *gangs.VOLCANO_GROUPS,
+        gangs.KUEUE_GROUP, gangs.KUEUE_TOTAL, gangs.KUEUE_FAST_ADMISSION, *gangs.VOLCANO_GROUPS,
         labels.BIND_COMPLETED, labels.SELECTED_NODE, labels.BETA_STORAGE_CLASS,
         "storageclass.kubernetes.io/is-default-class",
     }

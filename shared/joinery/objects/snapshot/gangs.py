@@ -7,8 +7,8 @@ Kubernetes             ``spec.schedulingGroup.podGroupName`` of the pod  PodGrou
 coscheduling           label ``scheduling.x-k8s.io/pod-group``           PodGroup, ``minMember``
 Volcano                annotation ``scheduling.k8s.io/group-name``, or   PodGroup, ``minMember``
                        ``scheduling.volcano.sh/group-name``
-Kueue                  label ``kueue.x-k8s.io/pod-group-name``           annotation of each pod,
-                                                                         ``kueue.x-k8s.io/pod-group-total-count``
+Kueue                  annotation or label                               annotation of each pod,
+                       ``kueue.x-k8s.io/pod-group-name``                 ``kueue.x-k8s.io/pod-group-total-count``
 ProvisioningRequest    none: virtual pods stand for it                   all of them (``decisions.headroom.requests``)
 =====================  ================================================  =============================================
 
@@ -128,7 +128,8 @@ def gang_key(pod: Pod) -> GangKey | None:
         return GangKey("coscheduling_groups", namespace, name)
     if name := next((annotations[key] for key in VOLCANO_GROUPS if annotations.get(key)), ""):
         return GangKey("volcano_groups", namespace, name)
-    if (name := labels.get(KUEUE_GROUP)) and annotations.get(KUEUE_FAST_ADMISSION) != "true":
+    name = annotations.get(KUEUE_GROUP) or labels.get(KUEUE_GROUP)
+    if name and annotations.get(KUEUE_FAST_ADMISSION) != "true":
         return GangKey(_KUEUE, namespace, name)
     if request := annotations.get(PROVISIONING_REQUEST):
         return GangKey(_REQUEST, namespace, request.partition("/")[2])

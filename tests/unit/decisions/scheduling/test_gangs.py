@@ -186,6 +186,7 @@ def test_a_member_that_waits_unmarked_beside_others_is_bought_for() -> None:
         ({COSCHEDULING_GROUP: "train"}, {}, "coscheduling_groups", {"minMember": 4}),
         ({}, {"scheduling.k8s.io/group-name": "train"}, "volcano_groups", {"minMember": 4}),
         ({KUEUE_GROUP: "train"}, {KUEUE_TOTAL: "4"}, "", {}),
+        ({}, {KUEUE_GROUP: "train", KUEUE_TOTAL: "4"}, "", {}),
     ],
 )
 def test_the_gangs_of_others_are_gangs(
