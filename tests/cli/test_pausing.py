@@ -51,6 +51,20 @@ def test_a_person_pauses_and_resumes_beside_a_schedule() -> None:
     assert stored["metadata"]["annotations"][PAUSE] == NIGHT
 
 
+@pytest.mark.parametrize(("length", "minutes"), [("5m", 0), ("6m", 1), ("7m", 2)])
+def test_a_pause_that_is_too_short_for_a_run_between_is_warned_of(
+    run: Run, write: Write, length: str, minutes: int
+) -> None:
+    """It ends five minutes before its window, and is looked at about once a minute."""
+    schedule = f"from 0 20 * * * for {length}"
+    pool = with_metadata(node_pool(), annotations={PAUSE: schedule})
+    looks = (datetime(2026, 1, 12, 20, minute, 30, tzinfo=UTC) for minute in range(10))
+    assert sum("default" in pauses([pool], look) for look in looks) == minutes
+    named = CLUSTER.replace("{name: default}", f"{{name: default, annotations: {{{PAUSE}: {schedule}}}}}", 2)
+    said = run("plan", "-f", write("cluster.yaml", named), "--now", NOW, "--catalog", str(SAMPLE)).err
+    assert ("NodePool default: joinery.dev/pause: so short a pause may do nothing" in said) is (minutes < 2)
+
+
 def test_what_is_so_already_is_not_written() -> None:
     """Whoever watches an object sees what has changed, and nothing else."""
     objects, noon = _cluster(), datetime(2026, 1, 12, 12, tzinfo=UTC)

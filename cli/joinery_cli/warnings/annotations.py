@@ -6,13 +6,14 @@ value takes no part, and says so itself (``objects.karpenter.validation``).
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 from joinery.decisions.scheduling.on_demand_shares import past_the_gate
 from joinery.objects import own_keys
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.disruption import dollars_of, eviction_rate_of
 from joinery.objects.karpenter.labels import CORE_GROUP, DO_NOT_DISRUPT
-from joinery.objects.karpenter.pause import pause_of, paused_of
+from joinery.objects.karpenter.pause import is_too_short, pause_of, paused_of
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.policies import on_demand_share_of
 from joinery.objects.snapshot.pods import comes_with_node, go_duration, is_active
@@ -65,6 +66,7 @@ def _unread(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield from ((subject, one) for one in nothing_reads(pool.metadata.annotations, "NodePool"))
         of_nodes = nothing_reads(pool.spec.template.metadata.annotations, "NodeClaim")
         yield from ((subject, f"spec.template.{one}") for one in of_nodes)
+        yield from ((subject, one) for one in _too_short(pool.metadata.annotations))
     for kind, objects in (
         (own_keys.CAPACITY_BUFFER, snapshot.capacity_buffers),
         (own_keys.NAMESPACE, snapshot.namespaces),
@@ -76,6 +78,7 @@ def _unread(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             subject = f"{kind} {f'{meta.namespace}/' if meta.namespace else ''}{meta.name}"
             yield from ((subject, unread) for unread in nothing_reads(meta.annotations, kind))
             yield from ((subject, unread) for unread in _unreadable(meta.annotations, kind))
+            yield from ((subject, one) for one in _too_short(meta.annotations) if kind == own_keys.NAMESPACE)
     for pod in filter(is_active, snapshot.pods):
         yield from ((subject_of(pod), one) for one in _of_pod(pod))
     yield from ((subject_of(pod), _NO_GATE) for pod in past_the_gate(snapshot.pods))
@@ -94,6 +97,16 @@ def _of_pod(pod: Pod) -> Iterator[str]:
             f"{labels.SURGE_BEFORE_EVICTION} asks for what {whose} cannot have: it is evicted like any other, because "
             "only the rollout of a Deployment brings a successor first"
         )
+
+
+def _too_short(annotations: Mapping[str, str]) -> Iterator[str]:
+    """A pause that may never take effect. What cannot be read is told elsewhere."""
+    with suppress(KeyError, ValueError):
+        if is_too_short(annotations[labels.PAUSE]):
+            yield (
+                f"{labels.PAUSE}: so short a pause may do nothing: it ends 5 minutes before its window, so that "
+                "nodes are there in time, and is looked at once a minute"
+            )
 
 
 def _unreadable(annotations: Mapping[str, str], kind: str) -> Iterator[str]:

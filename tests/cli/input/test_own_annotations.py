@@ -69,6 +69,10 @@ def _made(kind: str, annotations: dict[str, str], *, on_template: bool = True) -
             _namespace(pause="all from 0 20 * * * for 11h"),
             "'all from 0 20 * * * for 11h': all belongs to a NodePool; without it the namespace's buffers are meant",
         ),
+        (
+            _namespace(pause="from 0 20 * * * for 5m"),
+            "Namespace shop: joinery.dev/pause: so short a pause may do nothing: it ends 5 minutes before its window",
+        ),
         (_namespace(paused="yes"), "Namespace shop: metadata.annotations[joinery.dev/paused]: 'yes' is neither"),
         (
             _pod(node_size="small"),

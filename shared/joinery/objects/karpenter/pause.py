@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: So long before a pause ends nodes are bought again: they are there when it ends. A node takes two to four minutes.
 LEAD = timedelta(minutes=5)
+#: Nobody may notice a pause that is not longer: of what is left of it beside ``LEAD``, nodes go once a minute.
+SHORTEST = LEAD + timedelta(minutes=1)
 _NEVER, _EVERYWHERE = "never", "all"
 #: How many windows are followed that come one upon another: those of a week.
 _MOST = 16
@@ -55,6 +57,12 @@ def pause_of(text: str) -> tuple[bool, tuple[LocalWindow, ...]]:
     if text.strip() == _NEVER:
         return False, ()
     return (True, local_windows(rest)) if word == _EVERYWHERE else (False, local_windows(text))
+
+
+def is_too_short(text: str) -> bool:
+    """Whether no window of a pause is long enough for it to do anything for certain. Raises ``ValueError``."""
+    _, windows = pause_of(text)
+    return bool(windows) and all(one.window.length <= SHORTEST for one in windows)
 
 
 def paused_of(text: str) -> datetime | None:
