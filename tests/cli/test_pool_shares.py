@@ -16,13 +16,14 @@ def test_a_plan_says_how_far_a_share_holds_and_what_it_costs(run: Run) -> None:
     holds = "4 of 6 nodes are on demand, and joinery.dev/on-demand (2 + 30%) asks for 4"
     assert f"NodePool web: {holds}" in table
     assert f"Share on demand: {holds}" in table
-    assert "which the bound leaves out" in table
+    assert "Shares on demand cost about $0.1910/h, all of that: with them kept, nothing is cheaper" in table
     cost = run(*PLAN, "-o", "json").document["cost"]
     shares = cost["onDemandShares"]
     assert shares["nodePools"] == [{"nodePool": "web", "share": "2 + 30%", "nodes": 6, "onDemand": 4, "wanted": 4}]
     assert cost["hourly"] == pytest.approx(cost["byCapacityType"]["on-demand"] + cost["byCapacityType"]["spot"])
     assert 0 < shares["hourly"] < cost["hourly"]
-    assert cost["lowerBound"] <= cost["hourly"]
+    assert cost["lowerBound"] < cost["hourly"] == cost["keepingPreferences"]["lowerBound"]
+    assert cost["keepingPreferences"]["kept"] == ["shares"]
     assert "web: 4 of 6 nodes" in run(*PLAN, "-o", "html").out
 
 

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from joinery.decisions.scheduling.packing import Kept, Packing
 from joinery_cli.view.figures import MOST_GAP, NEGLIGIBLE, ONE_PRICE, money
 
-_WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights", Kept.SIZES: "Nodes' sizes"}
+_WHOSE = {
+    Kept.PREFERENCES: "Pods' preferences",
+    Kept.WEIGHTS: "NodePools' weights",
+    Kept.SHARES: "Shares on demand",
+    Kept.SIZES: "Nodes' sizes",
+}
 
 
 def nearness(packing: Packing) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.packing import Kept, Packing
 from joinery.decisions.scheduling.pool_shares import planned_shares
 from joinery.objects.snapshot.pool_shares import PoolShare
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -12,17 +12,20 @@ from joinery_cli.view.figures import NOTED_COST, money
 
 @dataclass(frozen=True, slots=True)
 class ShareFigures:
-    """``pools``: by NodePool. ``hourly``: $/h that the new nodes cost more for all of them."""
+    """``pools``: by NodePool. ``hourly``: $/h that the new nodes cost more for all of them. ``is_proven``: whether a
+    bound says so itself.
+    """
 
     pools: Mapping[str, PoolShare]
     hourly: float
+    is_proven: bool = False
 
     def sentences(self) -> Iterator[str]:
         """How far each holds, and what they cost."""
         for name, share in sorted(self.pools.items()):
             yield f"NodePool {name}: {share}"
-        if self.hourly >= NOTED_COST:
-            yield f"Shares on demand are about {money(self.hourly)}/h of it, which the bound leaves out"
+        if self.hourly >= NOTED_COST and not self.is_proven:
+            yield f"Shares on demand are about {money(self.hourly)}/h of it"
 
     def document(self) -> Mapping[str, object]:
         """As JSON."""
@@ -38,4 +41,5 @@ def share_document(share: PoolShare) -> Mapping[str, object]:
 def share_figures(snapshot: Snapshot, packing: Packing) -> ShareFigures | None:
     """None where nothing is bought of a NodePool with a share."""
     pools = planned_shares(snapshot.pool_shares, packing.launches)
-    return ShareFigures(pools, packing.share_cost) if pools else None
+    is_proven = packing.kept.get(Kept.SHARES, 0.0) > 0
+    return ShareFigures(pools, packing.share_cost, is_proven) if pools else None

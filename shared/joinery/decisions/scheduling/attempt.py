@@ -19,6 +19,7 @@ from joinery.decisions.scheduling.optimise.dealing import dealt_for_less
 from joinery.decisions.scheduling.optimise.improve import cheaper
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Relaxed, Unplaced
 from joinery.decisions.scheduling.pool_shares import SharesKept, keep_shares, on_demand_alone
+from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
@@ -91,7 +92,13 @@ class PackingAttempt:
         pools = Workspace(self.problem).pools if is_narrower else self.work.pools
         # What sizes are wanted is known of the types that the strategy buys; of others it is not worth another proof.
         keeps_sizes = not is_narrower
-        return bounds(self.work, self.packer.bought, pools, self.packing.hourly, self.effort, keeps_sizes=keeps_sizes)
+        return self._bounds(pools, self.packing.hourly, keeps_sizes=keeps_sizes)
+
+    def _bounds(self, pools: Sequence[Pool], price: float, *, keeps_sizes: bool = False) -> Bounds:
+        # What the plan does not keep is no rule for others.
+        shares = {} if self.shares.lacking else self.problem.snapshot.pool_shares
+        bought = self.packer.bought
+        return bounds(self.work, bought, pools, price, self.effort, shares=shares, keeps_sizes=keeps_sizes)
 
     @property
     def is_cheapest(self) -> bool:
@@ -132,7 +139,7 @@ class PackingAttempt:
         prices = {pool.name: pool.market.prices for pool in pools}
         bought = self.packer.bought
         price = sum(float(prices[node.pool.name][node.cheapest(), node.columns].min()) for node in bought)
-        return bounds(self.work, bought, pools, price, self.effort)
+        return self._bounds(pools, price)
 
     def rank(self, *, by_price: bool = True) -> "Rank":
         """How this packing compares with others of the same problem.

@@ -17,6 +17,7 @@ class Kept(StrEnum):
 
     PREFERENCES = "preferences"
     WEIGHTS = "weights"
+    SHARES = "shares"
     SIZES = "sizes"
 
 
@@ -113,7 +114,8 @@ class Packing:
     lower_bound       $/h: no set of new nodes for the pods in ``launches`` costs less; proven. A spread over hosts is
                       read as Karpenter reads it: one more, empty host may always come
     kept_bound        $/h: the same for sets that keep the preferences that this plan keeps, put no more pods of a class
-                      in NodePools of lower weight, and give up no more of what is wanted of nodes' sizes
+                      in NodePools of lower weight, keep the shares on demand that it keeps, and give up no more of what
+                      is wanted of nodes' sizes
     kept              which of these there are in this plan, and by how much each lifts the bound, $/h: about what it
                       costs. Empty where ``kept_bound`` is not worked out
     weaknesses        why the bounds are far below the price, in words; empty where they are not
@@ -122,7 +124,7 @@ class Packing:
     passed_over       domains (canonical topology key, value) in which nothing could be bought. Spreads do not wait for
                       them, so more pods have a place
     resilience_cost   $/h, about: what preferred node sizes and a choice of types for spot add to the price
-    share_cost        $/h: what shares on demand of NodePools add to the price of these nodes; the bounds leave them out
+    share_cost        $/h: what shares on demand of NodePools add to the price of these nodes
     risk_premium      $/h: by how much the plan is dearer than one that is made without rates of interruptions
     risk_spared       $/h: by how much less its interruptions are expected to cost than that one's
     covered           $/h: what commitments that are paid for anyway pay of the launches; the bounds are of the rest

@@ -95,6 +95,8 @@ def test_so_many_of_six_new_nodes_are_on_demand(share: str, on_demand: int) -> N
         assert (SPOT not in allowed) is (launch.offering.capacity_type == ON_DEMAND)
     assert packing.hourly == pytest.approx(on_demand * 0.1 + (6 - on_demand) * 0.04)
     assert packing.share_cost == pytest.approx(on_demand * 0.06)
+    assert packing.lower_bound == pytest.approx(6 * 0.04)
+    assert packing.kept_bound == pytest.approx(packing.hourly)
 
 
 def test_nodes_that_are_there_or_on_their_way_count_and_those_that_leave_do_not() -> None:
@@ -232,6 +234,30 @@ def test_a_static_pool_keeps_its_share() -> None:
     assert _kinds(packing) == {ON_DEMAND: 3, SPOT: 2}
     zones = Counter(rule.values[0] for one in packing.launches for rule in one.requirements if rule.key == ZONE)
     assert sorted(zones.values()) == [1, 2, 2]
+
+
+@given(
+    base=st.integers(0, 3),
+    percent=st.integers(0, 100),
+    more=st.tuples(st.integers(0, 3), st.integers(0, 50)),
+    sizes=st.lists(st.sampled_from(["300m", "900m", "1500m", "3"]), min_size=1, max_size=8),
+    there=st.lists(st.sampled_from([SPOT, ON_DEMAND]), max_size=2),
+    spot=st.sampled_from([0.02, 0.05, 0.09, 0.12]),
+)
+@examples(12)
+def test_no_plan_that_keeps_a_share_costs_less_than_its_bound(
+    base: int, percent: int, more: tuple[int, int], sizes: list[str], there: list[str], spot: float
+) -> None:
+    """A plan for a larger share keeps the smaller one, too."""
+    types = (instance_type("m7a.large", price=0.1, spot=spot), XLARGE)
+    objects = [one for number, kind in enumerate(there) for one in _there(number, kind)]
+    objects += [pod(f"web-{number}", cpu=size) for number, size in enumerate(sizes)]
+    _, packing = _planned(_pool(f"{base} + {percent}%"), *objects, types=types)
+    larger, above = _planned(_pool(f"{base + more[0]} + {min(percent + more[1], 100)}%"), *objects, types=types)
+    assert packing.kept_bound <= packing.hourly * (1 + 1e-6)
+    short = planned_shares(larger.snapshot.pool_shares, above.launches).values()
+    if not any(share.lacking for share in short):
+        assert packing.kept_bound <= above.hourly * (1 + 1e-6)
 
 
 @given(

@@ -28,9 +28,11 @@ from joinery.decisions.scheduling.optimise.proof_demands import (
     with_gathered,
 )
 from joinery.decisions.scheduling.optimise.proof_instance import ProofInstances
+from joinery.decisions.scheduling.optimise.share_bound import share_prices
 from joinery.decisions.scheduling.packing import Kept
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.objects.karpenter.labels import HOSTNAME
+from joinery.objects.snapshot.pool_shares import PoolShare
 
 #: A gap to the bound, as a share of it, beyond which the plan says why.
 WEAK = 0.05
@@ -39,8 +41,8 @@ WEAK = 0.05
 _WORK = 200_000_000
 #: Pairs of a class and a NodePool for which the simplest bound takes a moment, even where time is up: .1 ms for each.
 _SOON_BOUNDED = 2_000
-#: Pods of a plan up to which the sizes that users want are kept by a bound. For 200 pods that takes half as long as the
-#: plan, and proves nothing more.
+#: Pods of a plan up to which shares on demand and the sizes that users want are kept by a bound. For 200 pods that
+#: takes half as long as the plan, and proves nothing more.
 _FEW_PODS = 60
 #: Classes of which the relaxation's bound takes seconds.
 _MANY_CLASSES = 150
@@ -83,13 +85,15 @@ def bounds(  # noqa: PLR0913
     price: float,
     effort: Effort,
     *,
+    shares: Mapping[str, PoolShare],
     keeps_sizes: bool = False,
 ) -> Bounds:
     """Of a packing's new nodes, which cost ``price`` ($/h) together; zero where all of them are reserved, and so paid
     for.
 
     ``pools``: with all that they sell, also what the packing kept out of. ``effort``: whether there is time for proofs.
-    ``keeps_sizes``: whether what is wanted of nodes' sizes is kept too; only where the packing had these pools.
+    ``shares``: on demand, of NodePools, which the packing keeps. ``keeps_sizes``: whether what is wanted of nodes'
+    sizes is kept too; only where the packing had these pools.
     """
     if all(node.reservation for node in nodes):
         return Bounds()
@@ -98,7 +102,7 @@ def bounds(  # noqa: PLR0913
         return Bounds(weaknesses=(_NO_TIME,))
     hard = keeping = 0.0
     kept: dict[Kept, float] = {}
-    for reading in _readings(work, nodes, pools, demands, keeps_sizes=keeps_sizes):
+    for reading in _readings(work, nodes, pools, demands, effort, shares=shares, keeps_sizes=keeps_sizes):
         bound = _proven(work, reading, nodes, price, effort)
         if reading.rule is None:
             hard = keeping = bound.cost
@@ -128,8 +132,15 @@ class _Reading:
     given: float = 0.0
 
 
-def _readings(
-    work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], hard: Sequence[ProofDemand], *, keeps_sizes: bool
+def _readings(  # noqa: PLR0913
+    work: Workspace,
+    nodes: Sequence[NewNode],
+    pools: Sequence[Pool],
+    hard: Sequence[ProofDemand],
+    effort: Effort,
+    *,
+    shares: Mapping[str, PoolShare],
+    keeps_sizes: bool,
 ) -> Iterator[_Reading]:
     """Hard rules alone first; then with one thing after another that the plan keeps."""
     # What users want of a node's size is no rule.
@@ -140,10 +151,33 @@ def _readings(
         is_last = rule is rules[-1]
         demands = kept_demands(nodes) if is_last else hard_demands(work, nodes, keeps_weights=True)
         yield _Reading(rule=rule, demands=demands, pools=whole, is_brief=not is_last)
-    # In larger plans sizes are a small part of the gap. Prices of reservations count as something of their own.
-    is_small_plan = sum(len(node.pods) for node in nodes) <= _FEW_PODS
-    if keeps_sizes and is_small_plan and not work.reservations:
+    # In larger plans sizes are a small part of the gap, and shares might be kept by nodes that are hardly there. Prices
+    # of reservations count as something of their own.
+    if sum(len(node.pods) for node in nodes) > _FEW_PODS or work.reservations:
+        return
+    if shares:
+        yield from _with_shares(work, nodes, whole, kept_demands(nodes) if rules else hard, effort, shares)
+    if keeps_sizes:
         yield from _with_sizes(work, nodes, pools)
+
+
+def _with_shares(  # noqa: PLR0913
+    work: Workspace,
+    nodes: Sequence[NewNode],
+    pools: Sequence[Pool],
+    demands: Sequence[ProofDemand],
+    effort: Effort,
+    shares: Mapping[str, PoolShare],
+) -> Iterator[_Reading]:
+    """With shares on demand, too; none where they say nothing about the price."""
+
+    def least(repriced: Sequence[Pool], price: float) -> float:
+        counting = _Reading(rule=None, demands=demands, pools=repriced, is_brief=True)
+        return _proven(work, counting, nodes, price, effort).cost
+
+    prices = share_prices(shares, nodes, pools, demands, least)
+    if prices is not None:
+        yield _Reading(rule=Kept.SHARES, demands=demands, pools=prices.pools, given=-prices.added)
 
 
 def _with_sizes(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool]) -> Iterator[_Reading]:

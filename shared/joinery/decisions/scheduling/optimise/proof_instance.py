@@ -136,7 +136,7 @@ class ProofInstances:
             is_lighter = taken_at is not None and pool.weight < taken_at
             if (is_lighter and index not in self._opened) or demand.pod_class.untolerated(pool.taints) is not None:
                 continue
-            of_pool = [PoolUse(-1, index, types, offerings) for types, offerings in _suitable(demand, pool)]
+            of_pool = [PoolUse(-1, index, types, offerings) for types, offerings in suitable(demand, pool)]
             uses += of_pool
             if of_pool and taken_at is None and _takes_all(self._work, demand, pool):
                 taken_at = pool.weight
@@ -161,10 +161,10 @@ class ProofInstances:
 
 
 def _may_use(demand: ProofDemand, pool: Pool) -> bool:
-    return demand.pod_class.untolerated(pool.taints) is None and any(True for _ in _suitable(demand, pool))
+    return demand.pod_class.untolerated(pool.taints) is None and any(True for _ in suitable(demand, pool))
 
 
-def _suitable(demand: ProofDemand, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
+def suitable(demand: ProofDemand, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
     """The pool's types and offering columns that suit the pods, for each of their ways."""
     for way in demand.ways:
         fit = pool.fit(pool.asked(way))
