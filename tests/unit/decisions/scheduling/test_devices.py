@@ -817,6 +817,84 @@ def test_a_template_of_slices_need_not_say_how_many_there_are() -> None:
     assert _plan(_claim("a"), _pod("a", "a"), types=(_type(*slices),)).launches
 
 
+def test_a_shared_device_that_is_full_gives_way_to_the_next() -> None:
+    """(kubernetes/kubernetes #133705: the scheduler went no further)"""
+    asked: Document = {"capacity": {"requests": {"memory": "12Gi"}}}
+    there = _claim("a", _exactly(**asked)), _pod("a", "a"), _share("s", consumedCapacity={"memory": "8Gi"}, shareID="s")
+    assert not _plan(*there, _everywhere(1, **_SHARED)).launches
+    assert _plan(*there, _everywhere(2, **_SHARED)).launches
+
+
+def test_a_share_of_a_device_keeps_others_from_its_counters() -> None:
+    """(kubernetes/kubernetes #139034: counters of a share that a claim had were free for partitions beside it)"""
+    counters = {"slots": {"value": "1"}}
+    consumes = [{"counterSet": "set", "counters": counters}]
+    of_pool = {"driver": GPU, "pool": {"name": "shared", "resourceSliceCount": 2}, "allNodes": True}
+    devices = [
+        {**_devices(1, **_SHARED)[0], "consumesCounters": consumes},
+        {"name": "own", "consumesCounters": consumes},
+    ]
+    said = [
+        _published(name, msgspec.convert({**of_pool, **more}, ResourceSliceSpec))
+        for name, more in {
+            "a": {"sharedCounters": [{"name": "set", "counters": counters}]},
+            "b": {"devices": devices},
+        }.items()
+    ]
+    served = _share("served", consumedCapacity={"memory": "16Gi"}, shareID="s")
+    assert _plan(_claim("a"), _pod("a", "a"), *said).launches
+    assert not _plan(_claim("a"), _pod("a", "a"), served, *said).launches
+
+
+@pytest.mark.parametrize(("numas", "is_placed"), [("121", False), ("1213", True)])
+def test_all_values_of_one_request_differ(numas: str, is_placed: bool) -> None:
+    """(kubernetes/kubernetes #140438, kubernetes-sigs/dra-driver-cpu #62: only the last one counted)"""
+    devices = [{"name": f"d{n}", "attributes": {"numa": {"string": numa}}} for n, numa in enumerate(numas)]
+    apart = ({"distinctAttribute": f"{GPU}/numa"},)
+    plan = _plan(_claim("a", _exactly(count=3), constraints=apart), _pod("a", "a"), types=(_type(_slice(*devices)),))
+    assert bool(plan.launches) == is_placed
+
+
+def test_all_devices_are_one_at_least() -> None:
+    """Also as an alternative (kubernetes/kubernetes #129310: pods were bound to nodes without devices)."""
+    every = {"deviceClassName": "gpu", "allocationMode": "All"}
+    nics = {"name": "nics", "deviceClassName": "nic"}
+    either = {"name": "req", "firstAvailable": [{"name": "gpus", **every}, nics]}
+    plain, fabric = _type(name="m7a.large"), _type(_slice(*_devices(1), driver=NIC), name="m7a.4xlarge")
+    assert not _plan(_claim("a", {"name": "req", "exactly": every}), _pod("a", "a"), types=(plain, fabric)).launches
+    plan = _plan(_claim("a", either), _pod("a", "a"), types=(plain, fabric))
+    assert [launch.offering.instance_type for launch in plan.launches] == ["m7a.4xlarge"]
+
+
+def test_where_not_all_are_free_the_next_alternative_counts() -> None:
+    """(kubernetes/kubernetes #137347: no alternative was tried)"""
+    every = {"name": "all", "deviceClassName": "gpu", "allocationMode": "All"}
+    either = {"name": "req", "firstAvailable": [every, {"name": "one", "deviceClassName": "gpu"}]}
+    there = _node("n1"), _published("n1", msgspec.structs.replace(_slice(*_devices(2)), node_name="n1"))
+    served = _allocated("served", "pool", "device-0", by="live")
+    plan = _plan(_claim("a", either), _pod("a", "a"), *there, served)
+    assert [one.pods for one in plan.existing] == [("default/a",)]
+
+
+def test_who_only_looks_needs_no_node_of_its_own() -> None:
+    """(kubernetes-sigs/karpenter #3230: a node was bought though all devices that there are would do)"""
+    there = _node("n1"), _published("n1", msgspec.structs.replace(_slice(*_devices(1)), node_name="n1"))
+    served = _allocated("served", "pool", "device-0", by="live")
+    looks = _claim("looks", _exactly(adminAccess=True))
+    plan = _plan(looks, _pod("looks", "looks"), _claim("a"), _pod("a", "a"), *there, served, types=(_gpus(1),))
+    assert [one.pods for one in plan.existing] == [("default/looks",)]
+    assert _together(plan) == [["a"]]
+
+
+def test_a_claim_that_never_goes_keeps_its_device() -> None:
+    """Whose pods are long gone (kubernetes-sigs/dra-driver-nvidia-gpu #725: its finalizer stays)."""
+    there = _node("n1"), _published("n1", msgspec.structs.replace(_slice(*_devices(1)), node_name="n1"))
+    served = _allocated("served", "pool", "device-0", by="gone")
+    zombie = msgspec.structs.replace(served, metadata=ObjectMeta(name="served", deletion_timestamp=EPOCH))
+    plan = _plan(_claim("a"), _pod("a", "a"), *there, zombie, types=(_gpus(1),))
+    assert (len(plan.existing), len(plan.launches)) == (0, 1)
+
+
 # --- DaemonSets' claims ---
 
 

@@ -49,7 +49,8 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
         for way in ways if not why else ():
             kind = way.kind if way else None
             slices = kind.slices if kind else cluster.slices_of(node)
-            daemons = cluster.of_daemons(way.claiming if way else cluster.to_come(node), slices)
+            is_there = not kind and cluster.is_published(node)
+            daemons = cluster.of_daemons(way.claiming if way else cluster.to_come(node), slices, is_there=is_there)
             # Nodes of one type for the same claims are alike, unless devices of several nodes run out.
             alike = (
                 kind is not None and not cluster.common,
@@ -58,7 +59,7 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
             )
             if alike[0] and alike in served:
                 continue
-            inventory = cluster.inventory(slices, cluster.elsewhere(node))
+            inventory = cluster.inventory(slices, cluster.elsewhere(node), is_there=is_there)
             search = Search(inventory, cluster.effort)
             if not search.serves([*daemons, *asked]):
                 whose = f"a node of type {kind.name}" if kind else "the node"
@@ -96,9 +97,13 @@ class _Cluster:
         self.effort = Effort()
 
     def inventory(
-        self, slices: Sequence[ResourceSliceSpec], elsewhere: Iterable[tuple[ResourceSliceSpec, Device]] = ()
+        self,
+        slices: Sequence[ResourceSliceSpec],
+        elsewhere: Iterable[tuple[ResourceSliceSpec, Device]] = (),
+        *,
+        is_there: bool,
     ) -> Inventory:
-        return Inventory(self.classes, self.used, self.whole, slices, elsewhere)
+        return Inventory(self.classes, self.used, self.whole, slices, elsewhere, is_there=is_there)
 
     def _count(self, claim: ResourceClaim) -> None:
         for one in self._devices_of(claim):
@@ -140,12 +145,16 @@ class _Cluster:
 
     def slices_of(self, node: FinalNode) -> Sequence[ResourceSliceSpec]:
         """What a node publishes, and before it is initialised what its instance type says that it will."""
-        view = self._views.get(node.name)
-        if view is None or view.is_initialized or not view.pool:
+        if self.is_published(node):
             return self._current.get(node.name, ())
         pool = self._state.pools.get(node.pool)
         kind = self._state.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
         return kind.slices if kind else ()
+
+    def is_published(self, node: FinalNode) -> bool:
+        """Whether what it has is what drivers say, not what its type promises."""
+        view = self._views.get(node.name)
+        return view is None or view.is_initialized or not view.pool
 
     @cached_property
     def _views(self) -> Mapping[str, NodeView]:
@@ -206,14 +215,16 @@ class _Cluster:
         missing = self._state.daemon_sets.missing(node, running)
         return [daemon for daemon in missing if daemon.pod.spec.resource_claims]
 
-    def of_daemons(self, daemons: Iterable[EquivalenceClass], slices: Sequence[ResourceSliceSpec]) -> list[Ask]:
+    def of_daemons(
+        self, daemons: Iterable[EquivalenceClass], slices: Sequence[ResourceSliceSpec], *, is_there: bool
+    ) -> list[Ask]:
         """What DaemonSets' pods claim by templates, as far as a node has it: the others wait there."""
         in_order = sorted(daemons, key=lambda daemon: (daemon.namespace, daemon.pod.metadata.name))
         if not in_order:
             return []
         key = id(slices), tuple(daemon.index for daemon in in_order)
         if key not in self._of_daemons:
-            search = Search(self.inventory(slices), self.effort)
+            search = Search(self.inventory(slices, is_there=is_there), self.effort)
             asked = (list(map(Ask, self._made(daemon))) for daemon in in_order)
             self._of_daemons[key] = [ask for claims in asked if search.serves(claims) for ask in claims]
         return self._of_daemons[key]

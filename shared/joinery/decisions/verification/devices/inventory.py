@@ -58,7 +58,8 @@ class SearchedDevice:
 
 class Inventory:
     """What there is. ``used``: by device that claims have, how much of its capacities; ``whole``: those that no other
-    claim may have. ``slices``: the node's own; ``elsewhere``: devices of several nodes that it can use.
+    claim may have. ``slices``: the node's own; ``elsewhere``: devices of several nodes that it can use. ``is_there``:
+    whether its own are published: those that a type promises are nobody's yet, whatever they are called.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class Inventory:
         whole: Container[Key],
         slices: Sequence[ResourceSliceSpec],
         elsewhere: Iterable[tuple[ResourceSliceSpec, Device]],
+        *,
+        is_there: bool = True,
     ) -> None:
         self._classes = classes
         own = [(spec, device, False) for spec in slices for device in spec.devices]
@@ -81,7 +84,7 @@ class Inventory:
         self.devices = list(_readable((*own, *others)))
         self._of_ways: dict[int, list[SearchedDevice]] = {}
         for device in self.devices:
-            if device.key in used:
+            if device.key in used and (is_there or device.is_elsewhere):
                 device.taken = dict(used[device.key])
                 device.is_used = device.key in whole or not device.is_shared
                 device.sharing = 1 if device.is_shared else 0
