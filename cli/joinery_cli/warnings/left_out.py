@@ -38,6 +38,7 @@ from joinery_cli.warnings.annotations import idle_protections
 from joinery_cli.warnings.partial_exports import (
     budgets_without_status,
     claims_without_nodes,
+    groups_without_total,
     nodes_without_claims,
     nodes_without_pods,
     pods_without_groups,
@@ -147,6 +148,7 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
     if not only_marked:
         yield from pods_without_nodes(snapshot)
         yield from pods_without_groups(snapshot)
+        yield from groups_without_total(snapshot)
     yield from _on_leaving_nodes(snapshot)
     yield from _of_fixed_size(snapshot)
     yield from _gated(snapshot)

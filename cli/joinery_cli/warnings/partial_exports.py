@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.constraints.budgets import is_fully_blocking
 from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
 from joinery.objects.kubernetes.core import Node
-from joinery.objects.snapshot.gangs import FIELDS
+from joinery.objects.snapshot.gangs import FIELDS, KUEUE, KUEUE_GROUP, KUEUE_TOTAL, GangKey, in_gangs
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, some_of, warning
@@ -41,10 +41,36 @@ def pods_without_groups(snapshot: Snapshot) -> Iterator[UserNotice]:
         groups = "1 PodGroup" if len(missing) == 1 else f"{len(missing):,} PodGroups"
         are, their = ("is", "its") if len(missing) == 1 else ("are", "their")
         kinds = ",".join(dict.fromkeys(f"podgroups.{FIELDS[key.field].group}" for key in missing))
-        names = some_of([f"{key.namespace}/{key.name}" for key in missing])
+        names = some_of([f"{key.namespace}/{key.name}{_elsewhere(key, snapshot)}" for key in missing])
         yield warning(
             f"{groups} that pods name {are} not in the files ({names}): {their} pods wait. kubectl get {kinds} -A "
             "-o json > podgroups.json, and -f podgroups.json"
+        )
+
+
+def _elsewhere(key: GangKey, snapshot: Snapshot) -> str:
+    """Where there is a PodGroup of that name, which is not the pods': in another namespace, or of another API."""
+    for field, api in FIELDS.items():
+        for group in getattr(snapshot, field):
+            if group.metadata.name == key.name:
+                of_api = "" if field == key.field else f" of {api.group}"
+                return f"; there is {group.metadata.namespace or 'default'}/{key.name}{of_api}"
+    return ""
+
+
+def groups_without_total(snapshot: Snapshot) -> Iterator[UserNotice]:
+    """Kueue's webhook takes no such pod, so in a cluster none has the label where Kueue is at work."""
+    pods = [
+        pod.key
+        for group in snapshot.pod_groups
+        for key, pod in group.derived(in_gangs)
+        if key.field == KUEUE and key not in snapshot.gangs and KUEUE_TOTAL not in pod.metadata.annotations
+    ]
+    if pods:
+        lack = "1 pod has" if len(pods) == 1 else f"{len(pods):,} pods have"
+        yield warning(
+            f"{lack} {KUEUE_GROUP} without the annotation {KUEUE_TOTAL} ({some_of(pods)}): Kueue refuses them, and they"
+            " are planned one by one"
         )
 
 

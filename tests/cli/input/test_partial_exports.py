@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from joinery.objects.snapshot.gangs import KUEUE_GROUP, KUEUE_TOTAL
 from joinery_cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
 from simulator.kubernetes.resources import encode
@@ -38,6 +39,33 @@ def test_pods_without_their_pod_group_are_warned_of(run: Run, write: Write) -> N
         "spec": {"minMember": 2},
     }
     assert "PodGroup" not in run(*PLAN, "-f", path, "-f", write("group.json", group)).err
+
+
+@pytest.mark.parametrize(
+    ("api", "namespace", "said"),
+    [
+        ("scheduling.volcano.sh/v1beta1", "ml", "default/train; there is ml/train)"),
+        ("scheduling.x-k8s.io/v1alpha1", "default", "default/train; there is default/train of scheduling.x-k8s.io)"),
+    ],
+)
+def test_a_pod_group_that_is_elsewhere_is_no_pods_group(
+    run: Run, write: Write, api: str, namespace: str, said: str
+) -> None:
+    """A pod's is of its namespace, and of the API by which the pod names it."""
+    pods = [pod(f"train-{number}", annotations={"scheduling.k8s.io/group-name": "train"}) for number in range(2)]
+    metadata = {"name": "train", "namespace": namespace}
+    group = {"apiVersion": api, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": 2}}
+    err = run(*PLAN, "-f", write("pods.json", listed(*POOL, *pods)), "-f", write("group.json", group)).err
+    assert f"1 PodGroup that pods name is not in the files ({said}: its pods wait" in err
+
+
+def test_pods_of_kueues_group_without_a_total_are_warned_of(run: Run, write: Write) -> None:
+    """They are planned, as they would be where Kueue is not at work."""
+    named = pod("a", labels={KUEUE_GROUP: "a"})
+    outcome = run(*PLAN, "-f", write("pods.json", listed(*POOL, named)))
+    said = f"warning: 1 pod has {KUEUE_GROUP} without the annotation {KUEUE_TOTAL} (default/a): Kueue refuses them"
+    assert said in outcome.err
+    assert '"default/a"' in outcome.out
 
 
 def test_pods_without_their_nodes_are_told_what_is_lacking(run: Run, write: Write) -> None:

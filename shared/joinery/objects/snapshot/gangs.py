@@ -42,8 +42,8 @@ KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE_FAST_ADMISSION = "kueue.x-k8s.io/pod-group-fast-admission"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUPS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-_KUEUE, _REQUEST = "kueue", "provisioning_requests"
-_KINDS = {_KUEUE: "Kueue pod group", _REQUEST: "ProvisioningRequest"}
+KUEUE, _REQUEST = "kueue", "provisioning_requests"
+_KINDS = {KUEUE: "Kueue pod group", _REQUEST: "ProvisioningRequest"}
 
 
 class PodGroupApi(NamedTuple):
@@ -130,7 +130,7 @@ def gang_key(pod: Pod) -> GangKey | None:
         return GangKey("volcano_groups", namespace, name)
     name = annotations.get(KUEUE_GROUP) or labels.get(KUEUE_GROUP)
     if name and annotations.get(KUEUE_FAST_ADMISSION) != "true":
-        return GangKey(_KUEUE, namespace, name)
+        return GangKey(KUEUE, namespace, name)
     if request := annotations.get(PROVISIONING_REQUEST):
         return GangKey(_REQUEST, namespace, request.partition("/")[2])
     return None
@@ -166,7 +166,7 @@ def gangs_of(snapshot: "Snapshot") -> Mapping[GangKey, Gang]:
 
 
 def _gang(key: GangKey, members: Mapping[str, Pod], group: PodGroup | None, snapshot: "Snapshot") -> Gang | None:
-    if key.field == _KUEUE:
+    if key.field == KUEUE:
         return _of_kueue(key, members)
     if key.field == _REQUEST:
         return Gang(key=key, minimum=len(members), members=members) if len(members) > 1 else None
