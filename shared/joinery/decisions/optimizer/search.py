@@ -157,7 +157,8 @@ def _begin(
     """Rounded in the core. ``is_part``: of an instance with more parts, which may not all be improved before time is
     up.
     """
-    core = _core(instance, selection, effort, tuning.CORE_CLASSES_OF_PART if is_part else tuning.CORE_CLASSES)
+    is_large_part = is_part and instance.demands.sum() > tuning.FEW_COPIES
+    core = _core(instance, selection, effort, tuning.CORE_CLASSES_OF_PART if is_large_part else tuning.CORE_CLASSES)
     restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
     has_few_pairs = _has_few_pairs(restricted)
     rule = RoundingRule()
@@ -235,7 +236,9 @@ def _improved(
 
     enough, columns = duals.cost * tuning.GOOD_ENOUGH, None
     effort.begin(instance, share)
-    if cost_of(instance, best) > enough:
+    # Where nearly every copy differs from the others, the rounds of a part end long before columns are worth a dive.
+    is_futile = share < 1.0 and instance.demands.sum() <= tuning.FEW_COPIES and not is_little(instance)
+    if cost_of(instance, best) > enough and not is_futile:
         own = known and known.among(start.core)
         best, columns = generate_and_dive(instance, duals, best, finish, effort, random, own)
     if is_little(instance) and cost_of(instance, best) > enough:

@@ -25,8 +25,8 @@ SOON_REPAIRED = 18
 
 # --- the core ---
 
-#: Classes of bin types in the core; fewer in that of a part of an instance. With 50 the parts of apart-3000 take half
-#: as long again, and cost .1 % more.
+#: Classes of bin types in the core; fewer in that of a part of an instance that has many copies. With 50 the parts of
+#: apart-3000 take half as long again, and cost .1 % more.
 CORE_CLASSES, CORE_CLASSES_OF_PART = 50, 30
 #: More bin types than that are a core only if they are of few classes.
 MANY_BIN_TYPES = 300
