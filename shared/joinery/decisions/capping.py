@@ -24,6 +24,7 @@ from joinery.decisions.scheduling.launch_caps import (
     Admission,
     Cap,
     admit_launches,
+    cap_alone,
     fits,
     is_too_dear,
     over,
@@ -149,7 +150,10 @@ def _too_large(
         pods = {pod for launch in launches for pod in launch.pods}
         gangs = [gang for gang in problem.snapshot.gangs.values() if not pods.isdisjoint(gang.members)]
         last = max(gangs, key=lambda gang: (min(urgency_of[pod] for pod in gang.members), gang.key))
-        if reason := over_alone(purchase_of(launches, urgency_of), problem.options.caps, str(last)):
+        purchase, caps = purchase_of(launches, urgency_of), problem.options.caps
+        if cap := cap_alone(purchase, caps):
+            # Of gangs that share nodes one may fit by itself, beside those that the others have by then.
+            reason = over_alone(cap, purchase, caps, str(last)) if len(gangs) == 1 else over(cap, caps)
             return {pod: Unplaced(pod, (reason,)) for pod in pods.intersection(last.members)}
     return {}
 

@@ -63,7 +63,8 @@ def together(
         best, left = pack(search.asked, {**refused, **search.left_out})
         broken = search.broken(placed_pods(best.packing.existing, best.packing.launches))
         if not broken:
-            return search.cheaper(pack, best, left)
+            best, left = search.cheaper(pack, best, left)
+            return best, {**left, **search.where_most_have_room(pack)}
         search.leave_out(broken, best)
         search.try_again(broken, best)
 
@@ -147,15 +148,14 @@ class _Search:
         for key in broken:
             gang = self.waiting[key]
             lacking = min((name for name in gang.members if name in self.names - placed), default="")
-            self.most[key] = (gang.with_node(placed, self.names), "")
+            self.most[key] = (gang.with_node(placed, self.names), self.domains.get(key, ""))
             alike = next((one.names for one in best.work.classes if lacking in one.names), ())
             own = dict.fromkeys(alike, reasons.get(lacking, ())) | reasons
             self._refuse(key, self._short_of(gang, lacking), own)
 
-    def _short_of(self, gang: Gang, lacking: str, *, tried_all: bool = False) -> Reason:
+    def _short_of(self, gang: Gang, lacking: str) -> Reason:
         """Why the gang is left out: how many of it have a place, and a pod that has none beside those."""
         found, domain = self.most[gang.key]
-        at_most = " at most" if tried_all and gang.topology not in ("", HOSTNAME) else ""
         template = "{gang} places {minimum} pods together{within}, and {found} {have} a place{where}; {first} has none"
         return Reason.of(
             ReasonCode.GANG,
@@ -165,7 +165,7 @@ class _Search:
             within=f" in one {gang.topology}" if gang.topology else "",
             found=found,
             have="has" if found == 1 else "have",
-            where=f"{at_most}, in {domain}" if at_most and domain else at_most,
+            where=f" at most, in {domain}" if domain else "",
             first=lacking,
         )
 
@@ -212,17 +212,25 @@ class _Search:
             left = self.out.pop(key)
             domain, is_whole = self._cheapest([self.waiting[key]], best)
             if not is_whole:
-                self.out[key] = left if self.is_over else self._in_its_best_domain(key, left)
+                self.out[key] = left
             elif domain:
                 self.domains[key] = domain
 
-    def _in_its_best_domain(self, key: GangKey, left: Mapping[str, Unplaced]) -> Mapping[str, Unplaced]:
-        """The pods that are left out, after the domain that has room for most of them was found."""
-        first = next((one.reasons[0] for one in left.values()), None)
-        if first is None:
-            return left
-        reason = self._short_of(self.waiting[key], str(dict(first.figures)["first"]), tried_all=True)
-        return {name: Unplaced(name, (reason, *one.reasons[1:])) for name, one in left.items()}
+    def where_most_have_room(self, pack: Pack) -> Mapping[str, Unplaced]:
+        """The gangs that no domain has room for, with the reasons that their pods have in the one with room for most of
+        them. Costs a packing by first-fit where there are any.
+        """
+        domains = {key: domain for key, (_, domain) in self.most.items() if domain and key in self.out}
+        if not domains or self.effort.is_over():
+            return {}
+        self.domains |= domains
+        for key in domains:
+            self.out.pop(key)
+        asked = replace(self.asked, options=replace(self.problem.options, first_fit_only=True))
+        tried, _ = pack(asked, {**self.refused, **self.left_out})
+        others = frozenset(self.left_out)
+        self.leave_out(domains, tried)
+        return {name: unplaced for name, unplaced in self.left_out.items() if name not in others}
 
     def _cheapest(self, gangs: Sequence[Gang], best: PackingAttempt) -> tuple[str, bool]:
         """A domain in which gangs that are alike are whole, empty for any, and whether there is one."""

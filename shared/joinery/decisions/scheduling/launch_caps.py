@@ -173,12 +173,14 @@ def over(cap: Cap, caps: Caps) -> Reason:
     return Reason.of(ReasonCode.CAPS, template, cap=cap.value, limit=_limit(cap, caps))
 
 
-def over_alone(purchase: Purchase, caps: Caps, gang: str) -> Reason | None:
-    """Why no run may ever make a purchase for this gang, if none may."""
+def cap_alone(purchase: Purchase, caps: Caps) -> Cap | None:
+    """The cap under which no run may ever make the purchase; None if one may that buys nothing else."""
     whole = Caps(max_launches=caps.max_launches, max_hourly=caps.max_hourly)
-    cap = _exceeded(whole.after(purchase.instances, purchase.hourly))
-    if cap is None:
-        return None
+    return _exceeded(whole.after(purchase.instances, purchase.hourly))
+
+
+def over_alone(cap: Cap, purchase: Purchase, caps: Caps, gang: str) -> Reason:
+    """Why no run may ever make a purchase for this gang."""
     figures = {"gang": gang, "cap": cap.value, "limit": _limit(cap, caps)}
     if cap is Cap.LAUNCHES:
         template = "{gang} needs {nodes} nodes together, more than {cap} lets a run launch ({limit})"

@@ -309,6 +309,31 @@ def test_a_gang_that_no_domain_has_room_for_says_what_fits_at_most() -> None:
     )
 
 
+def test_a_gang_that_no_domain_has_room_for_says_what_lacks_in_the_largest() -> None:
+    """Though the packing had begun with the other rack, which is smaller."""
+    pools = [
+        builders.node_pool(name, limits={"cpu": cpu}, labels={"example.com/rack": name})
+        for name, cpu in (("r1", "4"), ("r2", "8"))
+    ]
+    group = builders.pod_group(minimum=6, topology="example.com/rack")
+    packing = _planned(problem(*pools, group, *_members(6)))
+    assert "and 4 have a place at most, in r2; default/train-" in _why(packing)
+    said = {str(reason) for unplaced in packing.unplaced for reason in unplaced.reasons[1:]}
+    assert any(one.startswith("NodePool r2: its limits (cpu 8, of which 0 are left)") for one in said), said
+    assert not any("topology constraint" in one for one in said), said
+
+
+def test_a_gang_that_shares_nodes_with_another_is_not_told_what_both_cost() -> None:
+    """It may fit under the cap by itself, when the other has its nodes."""
+    pool = builders.node_pool(requirements=["node.kubernetes.io/instance-type=m7a.xlarge"])
+    groups = [builders.pod_group("train", minimum=3), builders.pod_group("tune", minimum=3)]
+    packing = _capped(problem(pool, *groups, *_members(3), *_members(3, "tune")), 2)
+    assert _gangs_placed(packing) == {"train": 3}
+    assert {unplaced.reasons[0].message for unplaced in packing.unplaced} == {
+        "its node would exceed MaxLaunches (2 a run) beside those that come first; the next run tries again"
+    }
+
+
 def test_a_gang_without_a_domain_is_told_in_the_words_of_its_pod_group() -> None:
     """Nobody wrote a pod affinity. All members have the reason, not only the first that lacks a place."""
     group = builders.pod_group(minimum=2, topology="example.com/rack")
