@@ -82,6 +82,7 @@ def beside_nodes(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotic
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind == "NodePool")
     if not only_marked:
         yield from pods_without_nodes(snapshot)
+        yield from pods_without_groups(snapshot)
         yield from nodes_without_claims(snapshot)
         yield from claims_without_nodes(snapshot)
         yield from nodes_without_pods(snapshot)

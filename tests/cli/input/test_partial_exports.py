@@ -32,6 +32,7 @@ def test_pods_without_their_pod_group_are_warned_of(run: Run, write: Write) -> N
     outcome = run(*PLAN, "-f", path)
     assert said in outcome.err
     assert "PodGroup default/train is not there" in outcome.out
+    assert said in run(*DISRUPT, "-f", path).err
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",

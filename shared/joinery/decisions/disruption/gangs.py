@@ -3,7 +3,8 @@
 A training job of four workers ends with the first that is moved, so what its nodes would cost less is no reason to move
 one. What must go goes all the same, within budgets: drift, expiry, an interruption. And where a PodDisruptionBudget
 covers the pods, their owner has said how many may go at a time: then that counts, here and for the eviction. A group
-whose pods are disrupted together or not at all (``disruptionMode``: ``all``) spares none, whatever budgets say.
+whose pods are disrupted together or not at all (``disruptionMode``: ``all``) spares none, whatever budgets say. Nor
+does one whose PodGroup is gone: no pod of it would be bound anew.
 """
 
 from collections import Counter
@@ -27,6 +28,9 @@ class RunningGangs:
         """Why these pods (namespace/name) may not be moved together to save money; None if they may."""
         for gang, count in self._of(pods).items():
             left = self._spare[gang] - self._taken[gang]
+            if gang.minimum is None:
+                text = f"{gang} {gang.problem}: its scheduler would bind none of its pods anew"
+                return Objection(ObjectionCode.GANG, text)
             if gang.goes_whole:
                 text = f"{gang} is disrupted as a whole (disruptionMode), and {count} of its pods would move"
                 return Objection(ObjectionCode.GANG, text)
@@ -45,15 +49,17 @@ class RunningGangs:
 
     @cached_property
     def _by_pod(self) -> Mapping[str, Gang]:
-        """By pod that no budget covers, the gang that it runs for."""
-        whole = [gang for gang in self._snapshot.gangs.values() if (gang.minimum or 0) > 1 or gang.goes_whole]
+        """By pod that no budget covers, the gang that it runs for. What budgets say of a gang of unknown size, or of one
+        that goes as a whole, does not count.
+        """
+        whole = [gang for gang in self._snapshot.gangs.values() if gang.minimum != 1 or gang.goes_whole]
         coverage = Coverage(self._snapshot.disruption_budgets) if whole else None
         return {
             name: gang
             for gang in whole
             if coverage is not None and len(self._staying(gang)) >= (gang.minimum or 0)
             for name in gang.seated
-            if gang.goes_whole or not coverage.of(gang.members[name])
+            if gang.minimum is None or gang.goes_whole or not coverage.of(gang.members[name])
         }
 
     @cached_property

@@ -29,6 +29,20 @@ def _moved(decision: DisruptionDecision) -> int:
     return sum(len(command.pods) for command in decision.commands)
 
 
+def test_pods_whose_pod_group_is_gone_stay_where_they_run() -> None:
+    """Their scheduler binds none of them anew. Where it does not serve the kind, they are as all others."""
+    cluster = _cluster(4, 4)
+    cluster.more["scheduling_groups"] = ()
+    problem = cluster.problem()
+    assert _moved(decide(problem)) == 0
+    assert {str(one.objection) for one in decide(problem).staying} == {
+        "PodGroup default/train is not there (podgroups.scheduling.k8s.io), which says how many pods are placed "
+        "together: its scheduler would bind none of its pods anew"
+    }
+    cluster.more["unserved"] = frozenset({"scheduling_groups"})
+    assert _moved(decide(cluster.problem())) == 4
+
+
 @pytest.mark.parametrize(("minimum", "moved"), [(4, 0), (3, 1), (2, 2), (1, 4)])
 def test_no_more_pods_are_moved_than_a_gang_can_spare(minimum: int, moved: int) -> None:
     """Of four on nodes of which one would hold all."""
