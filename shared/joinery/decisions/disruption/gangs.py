@@ -49,7 +49,7 @@ class RunningGangs:
 
     @cached_property
     def _by_pod(self) -> Mapping[str, Gang]:
-        """By pod that no budget covers, the gang that it runs for. What budgets say of a gang of unknown size, or of one
+        """By pod that no budget covers, the gang that it runs for. What budgets say of a gang of unknown size, or one
         that goes as a whole, does not count.
         """
         whole = [gang for gang in self._snapshot.gangs.values() if gang.minimum != 1 or gang.goes_whole]
