@@ -1,6 +1,7 @@
 """Scenarios, run once for all the tests of a file."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,5 +39,5 @@ class PlayedScenario:
 
 @pytest.fixture(scope="module")
 def played() -> Callable[..., PlayedScenario]:
-    """Runs a scenario by its name, with settings of the doors."""
-    return PlayedScenario
+    """Runs a scenario by its name, with settings of the doors. Its tests read what came of it, and share that."""
+    return cache(PlayedScenario)

@@ -13,11 +13,13 @@ FOLDERS = ("functions", "shared", "simulator", "tools", "tests")
 
 
 def lines() -> Iterator[tuple[str, str]]:
-    """Each line of the code, with the name of its file. Ours that tests citations is none."""
+    """Each line of the code that names a page, with the name of its file. Ours that tests citations is none."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".yaml") and "data" not in path.parts and path.name != "test_citations.py":
-                yield from ((str(path.relative_to(ROOT)), line) for line in path.read_text("utf-8").splitlines())
+                text = path.read_text("utf-8")
+                named = (line for line in text.splitlines() if ".md" in line) if ".md" in text else ()
+                yield from ((str(path.relative_to(ROOT)), line) for line in named)
 
 
 def citations() -> Iterator[tuple[str, str]]:

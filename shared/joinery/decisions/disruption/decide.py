@@ -93,9 +93,10 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 def _effort(problem: DisruptionProblem, part: float, stopwatch: Stopwatch) -> Effort:
     """That searches for a part of the time limit. Once it is late, nothing more is tried or checked."""
     limit, seed = problem.options.time_limit, problem.packing.options.seed
+    answers = problem.packing.snapshot.known.answers
     if limit is None:
-        return Effort.until(None, stopwatch, seed)
-    return Effort.until(part * limit, stopwatch, seed, grace=GRACE + limit - part * limit)
+        return Effort.until(None, stopwatch, seed, answers=answers)
+    return Effort.until(part * limit, stopwatch, seed, grace=GRACE + limit - part * limit, answers=answers)
 
 
 # --- the plan ---

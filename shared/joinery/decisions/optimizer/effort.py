@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.decisions.optimizer.linear.highs import Patience
+from joinery.objects.answers import Answers
 
 #: Part of the allowance that an instance of some hundred copies has. A second half saves a seventh of a percent, for a
 #: third more time. Where copies are few, one bin is a percent; where they are thousands, a percent is worth the time.
@@ -44,6 +45,7 @@ class Effort:
     tells that it did. None for no limit.
     ``stopwatch``: seconds; ``placing_ends``: what it shows when pods without a place get none any more.
     ``rounds``: of column generation that the instance which is being improved may take.
+    ``answers``: what was found before, by whoever asked with as much to use up.
     ``bought``: pods on new nodes by now, those nodes, and how many of them are like no other; what follows for them is
     part of the time.
     """
@@ -55,6 +57,7 @@ class Effort:
     is_time_up: Callable[[], bool] | None = None
     stopwatch: Callable[[], float] = lambda: 0.0
     placing_ends: float = math.inf
+    answers: Answers = field(default_factory=Answers)
     bought: tuple[int, int, int] = field(default=(0, 0, 0), init=False)
     _is_rebuilding: bool = field(default=False, init=False)
     _placing_took: float = field(default=0.0, init=False)
@@ -65,22 +68,31 @@ class Effort:
     _began: float = field(default=0.0, init=False)
     _first: float = field(default=math.inf, init=False)
     _left: float = field(default=0.0, init=False)
-    _answers: dict[bytes, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._began = self.stopwatch()
         self.rounds = self.pricing_rounds
 
     @classmethod
-    def until(cls, limit: float | None, stopwatch: Callable[[], float], seed: int, grace: float = math.inf) -> "Effort":
+    def until(
+        cls,
+        limit: float | None,
+        stopwatch: Callable[[], float],
+        seed: int,
+        grace: float = math.inf,
+        *,
+        answers: Answers | None = None,
+    ) -> "Effort":
         """That ends when the stopwatch (seconds) has reached the limit, if there is one.
 
         Pods are placed for so many seconds (``grace``) longer, without improving anything.
         """
+        answers = Answers() if answers is None else answers
         if limit is None:
-            return cls(seed=seed)
+            return cls(seed=seed, answers=answers)
         return cls(
             seed=seed,
+            answers=answers,
             is_time_up=lambda: stopwatch() >= limit,
             stopwatch=stopwatch,
             placing_ends=limit + grace,
@@ -153,16 +165,17 @@ class Effort:
         """How long a linear program may take: until time is up, or until it has taken so much work."""
         return Patience(work=work, is_time_up=None if self.is_time_up is None else self.is_over)
 
-    def once(self, question: bytes, answer: Callable[[], Answer]) -> Answer:
+    def once(self, question: bytes, answer: Callable[[], Answer], size: int) -> Answer:
         """The answer to a question that always has the same one, found when it is first asked. One that time cut short
-        is not kept.
+        is not kept. ``size``: about how many bytes it takes.
         """
-        if question in self._answers:
-            known: Answer = self._answers[question]
+        asked = question, self.seed, self.pricing_rounds, self.repairs, self.allowance
+        known: Answer | None = self.answers.find(asked)
+        if known is not None:
             return known
         found = answer()
         if not self.is_over():
-            self._answers[question] = found
+            self.answers.keep(asked, found, size)
         return found
 
     def is_spent(self) -> bool:

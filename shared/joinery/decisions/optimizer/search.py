@@ -48,7 +48,7 @@ def pack(
         return _packed(instance, block, effort, selection)
     # Other ways to place a few pods often end in the same orders. Then the core is not asked either.
     question = instance.digest + block.tobytes()
-    return list(effort.once(question, lambda: _packed(instance, block, effort, None)))
+    return list(effort.once(question, lambda: _packed(instance, block, effort, None), instance.compatible.nbytes))
 
 
 def _packed(instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None) -> list[Pattern]:

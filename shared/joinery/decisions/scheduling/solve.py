@@ -60,7 +60,8 @@ def solve_unproven(
     """The packing of ``solve``, before its bound is proven. A bound is a part of the search where it decides whether
     pods are packed in one more way; elsewhere nobody has asked for it yet.
     """
-    effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE)
+    answers = problem.snapshot.known.answers
+    effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE, answers=answers)
     best, left = together(problem, refused, lambda asked, without: _packed(asked, without, effort), effort)
     unplaced = tuple(sorted((*best.packing.unplaced, *left.values()), key=lambda pod: pod.pod))
     return Unproven(

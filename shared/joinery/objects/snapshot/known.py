@@ -6,13 +6,15 @@ are the same objects keeps its view, with all that was derived from it (``joiner
 takes as long as what has changed is large, not the cluster. Nothing depends on it but time. A snapshot that knows
 nothing comes to the same views.
 
-Whoever reads snapshots has one of these. It has what one snapshot has, so it does not grow.
+Whoever reads snapshots has one of these. It has what one snapshot has, so it does not grow; what the optimizer found
+has a limit of its own (``joinery.objects.answers``).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from joinery.objects.answers import Answers
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
 from joinery.objects.snapshot.pod_groups import PodGroups
@@ -40,12 +42,13 @@ class KnownView:
 @dataclass(eq=False)
 class Known:
     """``pods``: those of the snapshot that was read last; ``groups`` and ``views``: those of the last one for which
-    somebody asked, by the names of Nodes.
+    somebody asked, by the names of Nodes. ``answers``: of the optimizer.
     """
 
     pods: tuple[Pod, ...] = ()
     groups: PodGroups = field(default_factory=PodGroups)
     views: Mapping[str, KnownView] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
 
     def groups_of(self, pods: tuple[Pod, ...]) -> PodGroups:
         """These pods by node. Those of a snapshot as a decision imagines it are not kept."""

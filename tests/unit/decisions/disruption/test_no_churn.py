@@ -68,6 +68,15 @@ def test_a_second_pass_right_after_the_first_finds_nothing(seed: int) -> None:
     assert second.before == pytest.approx(first.after)
 
 
+@given(seed=st.integers(0, 2**32))
+@examples(10)
+def test_a_decision_is_the_same_where_its_answers_are_known(seed: int) -> None:
+    """A warm process decides as a cold one does; what the optimizer found stays with what was read of the cluster."""
+    problem = _cluster(Random(seed))
+    cold, warm = decide(problem), decide(problem)
+    assert warm == cold
+
+
 @given(seed=st.integers(0, 2**32), most=st.integers(1, 3), hours=st.integers(0, 1))
 @examples(6)
 def test_passes_over_an_unchanging_workload_end_and_all_their_moves_are_repaid(

@@ -1,5 +1,6 @@
 """Which standing bins to keep: never dearer than as it is, never below the bound, and near the best."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,6 +16,7 @@ from joinery.decisions.optimizer.consolidation.room import SumsOfRoom
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import Patience
+from joinery.objects.answers import Answers
 from tests.properties import examples
 from tests.unit.decisions.optimizer.instances import cheapest
 
@@ -196,3 +198,23 @@ def test_one_instance_gives_one_choice() -> None:
     assert one.cost == other.cost
     assert (one.keep == other.keep).all()
     assert (one.inflow == other.inflow).all()
+
+
+@given(instance=_small())
+@examples(30)
+def test_a_choice_is_sought_once_and_another_for_other_moves(instance: ConsolidationInstance) -> None:
+    """By all efforts that share their answers; what is found is what one without answers finds."""
+    answers = Answers()
+    first, again = (consolidate(instance, Effort(answers=answers)) for _ in range(2))
+    assert again is first
+    assert repr(first) == repr(consolidate(replace(instance), Effort()))
+    dear = replace(instance, moves=instance.moves + 9.0)
+    assert consolidate(dear, Effort(answers=answers)).keep.all()
+
+
+def test_a_choice_with_another_seed_is_sought_anew() -> None:
+    """Whoever asks for another one wants another search."""
+    answers = Answers()
+    instance = _instance([[2], [2]], [2], [0.4, 0.4], new=[(_ROOM, 0.35)], move=0.01)
+    one, other = (consolidate(instance, Effort(seed=seed, answers=answers)) for seed in (1, 2))
+    assert one is not other

@@ -215,5 +215,5 @@ def test_the_same_instance_gets_the_same_bins_again_and_another_one_its_own(
 def test_an_answer_that_time_cut_short_is_not_kept() -> None:
     """Whoever asks again may have more time."""
     effort = Effort(is_time_up=lambda: True)
-    assert effort.once(b"question", lambda: "half an answer") == "half an answer"
-    assert effort.once(b"question", lambda: "an answer") == "an answer"
+    assert effort.once(b"question", lambda: "half an answer", 1) == "half an answer"
+    assert effort.once(b"question", lambda: "an answer", 1) == "an answer"

@@ -27,6 +27,8 @@ _NEGLIGIBLE = 1e-6
 ROUGH = "rough"
 #: The method where a bound proves that nothing else costs less.
 BOUND = "bound"
+#: The answer to what takes so much is not kept: some 1,000 nodes with 500 kinds of pods.
+_REMEMBERED_BYTES = 4 * 2**20
 
 
 def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool = False) -> Consolidation:
@@ -34,6 +36,16 @@ def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bo
 
     ``is_swift``: rounding and small steps only, for a look at what else could be chosen.
     """
+    if is_swift or instance.residents.nbytes > _REMEMBERED_BYTES:
+        return _sought(instance, effort, is_swift=is_swift)
+    return effort.once(
+        b"consolidate" + instance.digest,
+        lambda: _sought(instance, effort, is_swift=False),
+        instance.residents.nbytes,
+    )
+
+
+def _sought(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool) -> Consolidation:
     best = _searched(instance, effort, is_swift=is_swift)
     is_large = int(instance.bins.compatible.sum()) > tuning.MANY_BIN_PAIRS
     return best if is_swift or is_large else _repeated(instance, best, effort)

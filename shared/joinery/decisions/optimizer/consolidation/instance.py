@@ -8,6 +8,7 @@ covers the demand of its residents. So it is a covering problem with a choice of
 stock: a pattern of a standing bin is its residents and what is put beside them.
 """
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,6 +42,14 @@ class ConsolidationInstance:
     def standing(self) -> int:
         """How many bins stand."""
         return len(self.moves)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The same for instances that are equal, and for no others."""
+        found = hashlib.blake2b(self.bins.digest)
+        for array in (self.residents, self.moves, self.may_retire, self.kinds):
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.digest()
 
     @cached_property
     def prices(self) -> Floats:

@@ -290,6 +290,11 @@ class PatternSearch:
 
 def lower_bound(instance: ConsolidationInstance, effort: Effort, enough: float) -> float:
     """$/h that no solution undercuts; a tighter one is sought where it is below ``enough``."""
+    question = b"bound" + np.float64(enough).tobytes() + instance.digest
+    return effort.once(question, lambda: _lower_bound(instance, effort, enough), question.__sizeof__())
+
+
+def _lower_bound(instance: ConsolidationInstance, effort: Effort, enough: float) -> float:
     relaxation = KeepRelaxation(instance, effort.patience())
     relaxed = relaxation.solve()
     if relaxed is None or relaxed.cost >= enough or effort.is_over():
