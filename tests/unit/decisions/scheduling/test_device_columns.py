@@ -20,6 +20,7 @@ from joinery.decisions.verification.verify import verify
 from joinery.objects.kubernetes.core import DaemonSet
 from joinery.objects.kubernetes.dynamic_resources import (
     DeviceClass,
+    ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimTemplate,
     ResourceSliceSpec,
@@ -136,6 +137,36 @@ def test_a_bound_knows_what_claims_share() -> None:
         _type("m7a.xlarge", 1.0, shared, shared),
     )
     assert plan.hourly == pytest.approx(plan.lower_bound) == 2.0
+
+
+def _sharing(name: str, *cpus: str, **claim: Any) -> list[Any]:
+    """A claim for a device, and the pods that share it."""
+    asked = {"metadata": {"name": name, "namespace": "default"}, "spec": _asks(**claim)}
+    pods = [
+        pod(f"{name}-{n}", resource_claims=[{"name": "c", "resourceClaimName": name}], cpu=cpu)
+        for n, cpu in enumerate(cpus)
+    ]
+    return [msgspec.convert(asked, ResourceClaim), *pods]
+
+
+@pytest.mark.parametrize(
+    ("groups", "least"),
+    [
+        ([("1", "1")] * 4, 3.0),
+        ([("1", "500m")] * 5, 4.0),
+        ([("2", "1", "2")], 3.0),
+    ],
+    ids=["a device a claim", "of several classes", "together on one node"],
+)
+def test_a_bound_counts_what_pods_share_once_and_on_one_node(groups: list[tuple[str, ...]], least: float) -> None:
+    """A node with one device has room for 4 cores, less what its DaemonSets take; one with four devices for 16."""
+    objects = [one for n, cpus in enumerate(groups) for one in _sharing(f"claim-{n}", *cpus)]
+    world = problem(node_pool(), *CLASSES.values(), *objects, types=(ONE, FOUR))
+    plan = solve(world)
+    assert verify(world, plan) == ()
+    assert not plan.unplaced
+    assert least == pytest.approx(plan.lower_bound)
+    assert plan.hourly >= least
 
 
 def test_pods_without_claims_fill_nodes_with_devices() -> None:

@@ -8,9 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
+from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.decisions.scheduling.firstfit.demand import Demand, Identity
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
@@ -30,6 +33,7 @@ class ProofDemand:
     ``is_settled``: neither a preference nor a choice of ways could send a pod past a pool that takes it.
     ``least_weight``: of the NodePools that may be used, the weight of the lightest; None where all may be.
     ``identity``: of the demand that it is made from; empty where it is for all tries of a class.
+    ``devices``: what one of them claims of its node by itself (``_with_devices``).
     """
 
     pod_class: PodClass
@@ -40,6 +44,7 @@ class ProofDemand:
     is_settled: bool
     least_weight: int | None = None
     identity: Identity = ()
+    devices: Needs = ()
 
 
 def hard_demands(work: Workspace, nodes: Iterable[NewNode], *, keeps_weights: bool = False) -> tuple[ProofDemand, ...]:
@@ -48,7 +53,7 @@ def hard_demands(work: Workspace, nodes: Iterable[NewNode], *, keeps_weights: bo
     for node in nodes:
         for batch in node.placed:
             counts[batch.demand.pod_class, node.pool.weight if keeps_weights else None] += len(batch.pods)
-    return tuple(_hard(work, pod_class, count, weight) for (pod_class, weight), count in counts.items())
+    return _with_devices(_hard(work, pod_class, count, weight) for (pod_class, weight), count in counts.items())
 
 
 def _hard(work: Workspace, pod_class: PodClass, count: int, least_weight: int | None) -> ProofDemand:
@@ -72,7 +77,7 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
     for node in nodes:
         for batch in node.placed:
             counts[batch.demand, node.pool.weight] += len(batch.pods)
-    return tuple(
+    return _with_devices(
         ProofDemand(
             pod_class=demand.pod_class,
             count=count,
@@ -87,12 +92,33 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
     )
 
 
+def _with_devices(demands: Iterable[ProofDemand]) -> tuple[ProofDemand, ...]:
+    """The demands with what their pods claim. A claim that pods share has its devices once, on the node where all of
+    them are: of the first demand that names it, one pod claims them.
+    """
+    served = set[str]()
+    result = []
+    for demand in demands:
+        claims = demand.pod_class.devices
+        own = replace(demand, devices=tuple(claim for claim in claims if not claim.shared))
+        first = {claim.shared for claim in claims if claim.shared} - served
+        served |= first
+        if first:
+            asked = tuple(replace(it, shared="") for it in claims if not it.shared or it.shared in first)
+            result.append(replace(demand, count=1, devices=asked))
+        if demand.count > bool(first):
+            result.append(replace(own, count=demand.count - bool(first)))
+    return tuple(result)
+
+
 def with_gathered(work: Workspace, demands: Sequence[ProofDemand]) -> tuple[ProofDemand, ...]:
     """The demands, but pods that must all share one host are one large pod.
 
     Affinity over hosts to none but each other says so: a pod may go only where another one is, but for the first of
-    all (kube-scheduler InterPodAffinity). Where any other rule counts such pods they stay single.
+    all (kube-scheduler InterPodAffinity). So do claims for a node's devices that pods share. Where any other rule
+    counts such pods they stay single.
     """
+    demands = _with_shared_claims(work, demands)
     if not any(_gathering(demand) for demand in demands):
         return tuple(demands)
     of_class = Counter(demand.pod_class for demand in demands)
@@ -114,6 +140,38 @@ def with_gathered(work: Workspace, demands: Sequence[ProofDemand]) -> tuple[Proo
 
     return tuple(
         replace(demand, count=1, row=demand.row * demand.count) if is_gathered(demand) else demand for demand in demands
+    )
+
+
+def _with_shared_claims(work: Workspace, demands: Sequence[ProofDemand]) -> Sequence[ProofDemand]:
+    """The demands, but pods that share claims, directly or through others, are one large pod."""
+    ruled = work.topology.selected({rule for demand in demands for rule in demand.rules})
+    groups: list[tuple[set[str], list[ProofDemand]]] = []
+    others = []
+    for demand in demands:
+        claims = set(demand.pod_class.shared_claims)
+        if not claims or demand.rules or demand.pod_class in ruled:
+            others.append(demand)
+            continue
+        members = [demand]
+        for group in [group for group in groups if group[0] & claims]:
+            groups.remove(group)
+            claims |= group[0]
+            members = [*group[1], *members]
+        groups.append((claims, members))
+    return [*others, *(_joined(members) for _, members in groups)]
+
+
+def _joined(members: Sequence[ProofDemand]) -> ProofDemand:
+    """One pod in place of all of these: where it may be, the first of them may be."""
+    weights = [demand.least_weight for demand in members]
+    return replace(
+        members[0],
+        count=1,
+        row=sum((demand.row * demand.count for demand in members), np.zeros_like(members[0].row)),
+        devices=tuple(claim for demand in members for claim in demand.devices * demand.count),
+        is_settled=all(demand.is_settled for demand in members),
+        least_weight=None if None in weights else min(weight for weight in weights if weight is not None),
     )
 
 

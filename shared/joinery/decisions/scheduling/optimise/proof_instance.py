@@ -86,7 +86,7 @@ class ProofInstances:
         work, demands = self._work, [self._demands[item.demand] for item in items]
         requests = np.array([demand.row for demand in demands], dtype=np.int64)
         requests = requests.reshape(len(demands), len(work.axis.names))  # also where nothing has a domain left
-        requests = np.hstack([requests, self._devices.sizes([demand.pod_class.devices for demand in demands])])
+        requests = np.hstack([requests, self._devices.sizes([demand.devices for demand in demands])])
         pools = self._devices.widened(self._pools)
         bin_types = bin_types_for(pools, requests, self._uses(items), self._preferences, with_limits=with_limits)
         free, open_to = _existing(work, items, demands, requests, self._devices)
@@ -109,7 +109,7 @@ class ProofInstances:
 
     @cached_property
     def _devices(self) -> DeviceColumns:
-        claimed = [demand.pod_class.devices for demand in self._demands]
+        claimed = [demand.devices for demand in self._demands]
         standing = (node.stock for node in self._work.nodes)
         return columns_for_bound(self._work.claims, claimed, self._pools, standing)
 
