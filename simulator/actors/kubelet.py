@@ -27,6 +27,8 @@ STARTS_IN = (1.5, 4.0)  # seconds from bound to running
 STOPS_IN = (1.0, 5.0)  # seconds a container takes to stop when asked; its grace is the most
 #: How long a pod takes to stop, for one that is slow: seconds, on the pod.
 STOPS_SLOWLY = "simulator.joinery.dev/stops-in"
+#: Anywhere in its node class's user data: a node that never registers, and one that does and is never Ready.
+NEVER_REGISTERS, NEVER_READY = "simulator.joinery.dev/never-registers", "simulator.joinery.dev/never-ready"
 
 
 class Kubelets:
@@ -70,9 +72,16 @@ class Kubelets:
                 self._later(STARTS_IN, partial(self._start, pod))
 
     def _register(self, instance_id: str) -> None:
-        if self._stage.cloud.look(instance_id)[0].state == "running":
-            node = self.register(instance_id)
+        user_data = self._user_data(instance_id)
+        if self._stage.cloud.look(instance_id)[0].state != "running" or NEVER_REGISTERS in user_data:
+            return
+        node = self.register(instance_id)
+        if NEVER_READY not in user_data:
             self._later(READY_IN, partial(self.become_ready, node.metadata.name))
+
+    def _user_data(self, instance_id: str) -> str:
+        """As the node class had it when the instance was launched."""
+        return of_ec2(self._stage.cloud.request_of(instance_id).node_class).spec.user_data or ""
 
     def _notice(self, change: Change) -> None:
         if change.kind != "Pod" or change.after is None or not change.after.spec.node_name:

@@ -109,6 +109,23 @@ class ApiServer:
             raise ConflictError(f"{kind_of(fresh)} {name} already exists")
         return self._store(fresh, None)
 
+    def apply(self, item: T) -> T:
+        """What ``kubectl apply`` makes of a whole manifest: the object anew, or the one that is there with the
+        manifest's spec, and with what others have written of annotations, labels, finalizers and status.
+        """
+        stored: Any = self._objects[kind_of(item)].get(key_of(item))
+        if stored is None:
+            return self.add(item)
+        meta = item.metadata  # type: ignore[attr-defined]
+        merged = with_metadata(
+            item,
+            uid="",
+            annotations={**stored.metadata.annotations, **meta.annotations},
+            labels={**stored.metadata.labels, **meta.labels},
+            finalizers=_finalizers(stored),
+        )
+        return self.update(with_fields(merged, status=stored.status) if hasattr(stored, "status") else merged)
+
     def update(self, item: T, *, version: str = "") -> T:
         """A PUT of the whole object. ``version``: the resource version it was made from, or the write is unconditional.
 

@@ -132,7 +132,7 @@ class Simulation:
             elif document["kind"] in WORKLOADS:
                 self.workloads.apply(workload(document))
             elif document["metadata"].get("name"):
-                self.world.cluster.add(from_document(document["kind"], document))
+                self.world.cluster.api.apply(from_document(document["kind"], document))
             else:
                 self.world.cluster.api.create(from_document(document["kind"], document))
 

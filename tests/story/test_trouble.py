@@ -105,6 +105,40 @@ def test_a_plan_that_ec2_carries_out_in_part_leaves_a_share_short_until_the_next
     assert leaks(simulation) == ()
 
 
+def test_a_drift_that_fails_leaves_its_nodes_alone_and_is_tried_ever_less_often_until_it_is_mended() -> None:
+    """With user data with which nodes never join, then with some with which they are never Ready: one replacement at a
+    time, each given up after ten minutes, the next one a quarter, then half of an hour later. A change ends the wait at
+    once, and what was launched before it says nothing of it. Not a pod moves before a replacement is ready.
+    """
+    simulation = Simulation(load(find(Path("failing-drift"))))
+    cluster, recorder = simulation.world.cluster, simulation.world.recorder
+    launched, health = list[int](), list[str]()
+    with simulation.running():
+        for minutes in range(130):
+            before = len(simulation.world.cloud.requests)
+            simulation.engine.run_until(simulation.start + timedelta(minutes=minutes + 1))
+            launched += [minutes] * (len(simulation.world.cloud.requests) - before)
+            assert len(cluster.nodes) <= 4
+            if minutes in (50, 85, 129):
+                (pool,) = cluster.node_pools.values()
+                health += [one.status for one in pool.status.conditions if one.type == "NodeRegistrationHealthy"]
+            if minutes == 120:
+                assert not [event for event in recorder.events if event.reason == "Evicted"]
+    assert launched == [0, 10, 35, 75, 86, 111, 122, 123, 124]
+    assert health == ["False", "Unknown", "True"]
+    said = [event.message for event in recorder.events if event.message.startswith("drift of NodePool")]
+    assert said == [
+        "drift of NodePool default waits until 2026-08-24T09:35:10Z: its last launch did not join the cluster (Failed "
+        "to register node)",
+        "drift of NodePool default waits until 2026-08-24T10:15:10Z: its last 2 launches did not join the cluster "
+        "(Failed to register node)",
+        "drift of NodePool default waits until 2026-08-24T10:51:10Z: its last launch did not become ready (the kubelet "
+        "is not ready)",
+    ]
+    assert len(cluster.nodes) == 3
+    assert leaks(simulation) == ()
+
+
 def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(played: Callable[..., PlayedScenario]) -> None:
     """All spot instances are warned at once."""
     storm = played("spot-storm")

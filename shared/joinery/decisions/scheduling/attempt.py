@@ -111,7 +111,7 @@ class PackingAttempt:
     @cached_property
     def dealt_for_less(self) -> Dealt:
         """How its pods could be dealt out over domains at less cost; empty where no way is known."""
-        return dealt_for_less(self.work, self.packer.nodes, self.packer.deferred, self.effort)
+        return dealt_for_less(self.work, self.packer.nodes, self.effort)
 
     @property
     def is_far(self) -> bool:

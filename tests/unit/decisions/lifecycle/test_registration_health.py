@@ -45,6 +45,19 @@ def test_a_replacement_that_its_command_gave_up_waiting_for_has_failed() -> None
     assert drift_objection(_after(10, "Launched"), START) is not None
 
 
+def test_a_launch_from_before_a_change_says_nothing_of_what_was_changed() -> None:
+    """It is given up five minutes after its NodePool was mended, and was launched as it was before."""
+    owned = with_metadata(builders.node_pool(), uid="uid-pool")
+    mended = with_registration_health(owned, (), None, START - 5 * _MINUTE)
+    early: dict[str, Any] = {
+        "created": START - 10 * _MINUTE,
+        "deleted": START,
+        "annotations": {RETIRED_FOR: "Abandoned"},
+    }
+    claim = _claim("claim-1", ["Launched"], **early)
+    assert drift_objection(with_registration_health(mended, [claim], None, START), START) is None
+
+
 def test_one_that_joined_and_did_not_become_ready_has_failed_for_drift_alone() -> None:
     """Whether nodes join is what the condition says, as with Karpenter."""
     pool = _after(10, "Launched", "Registered")

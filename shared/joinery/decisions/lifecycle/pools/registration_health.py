@@ -114,9 +114,13 @@ def _last(
     since: datetime | None,
     deaths: Mapping[str, Instance],
 ) -> tuple[RegistrationOutcome, ...]:
-    """The last outcomes, the oldest first. ``since``: those before it do not count any more."""
+    """The last outcomes, the oldest first. ``since``: those before it do not count any more, nor those of launches
+    before it.
+    """
     own = [claim for claim in claims if _is_of(claim, pool)]
-    read = [outcome for claim in own if (outcome := _outcome(claim, now, deaths))]
+    # What was launched before a change fails, or not, by what it was then.
+    fresh = (claim for claim in own if since is None or _created(claim, now) >= since)
+    read = [outcome for claim in fresh if (outcome := _outcome(claim, now, deaths))]
     # What is remembered of a claim stands: a failure that is read again would seem younger with every run.
     remembered = _remembered(pool, now)
     booting = (outcome for outcome in remembered if outcome.is_booting)
@@ -131,6 +135,10 @@ def _is_of(claim: NodeClaim, pool: NodePool) -> bool:
     if claim.metadata.labels.get(NODE_POOL) != pool.metadata.name:
         return False
     return any(owner.uid == pool.metadata.uid for owner in claim.metadata.owner_references)
+
+
+def _created(claim: NodeClaim, now: datetime) -> datetime:
+    return claim.metadata.creation_timestamp or now
 
 
 def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) -> RegistrationOutcome | None:

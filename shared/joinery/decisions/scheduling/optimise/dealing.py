@@ -15,7 +15,6 @@ from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, sol
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.patterns import Pattern
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
-from joinery.decisions.scheduling.firstfit.deferral import Deferred
 from joinery.decisions.scheduling.firstfit.demand import Dealt, Identity
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
@@ -27,7 +26,7 @@ from joinery.decisions.scheduling.optimise.proof_instance import ProofInstances
 from joinery.objects.karpenter.labels import HOSTNAME
 
 
-def dealt_for_less(work: Workspace, bought: NewNodes, deferred: Sequence[Deferred], effort: Effort) -> Dealt:
+def dealt_for_less(work: Workspace, bought: NewNodes, effort: Effort) -> Dealt:
     """How the pods on new nodes could be dealt out so that these cost less. Empty where no such way was found, or if
     there is no time to look for one.
     """
@@ -37,7 +36,7 @@ def dealt_for_less(work: Workspace, bought: NewNodes, deferred: Sequence[Deferre
     is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
     if not keys or not is_small_plan or effort.is_over():
         return {}
-    pools, factors = by_domain(work.pools, keys), size_factors(work, nodes, deferred)
+    pools, factors = by_domain(work.pools, keys), size_factors(work, nodes, ())
     preferences = Preferences(
         size_factors=[factors[pool.name] for pool in pools], spot_types=work.problem.options.spot_types
     )
