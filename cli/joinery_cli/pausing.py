@@ -124,7 +124,8 @@ def notes_of_pauses(snapshot: "Snapshot", sold: "Sold") -> "Iterator[UserNotice]
         hourly, whole = sum(one.hourly for one in going), sum(one.saved for one in going)
         saves = f", which saves ${hourly:.4f}/h" + (f", ${whole:.2f} in the whole pause" if whole else "")
         stays = f"; others stay for now: {kept}" if kept else ""
-        many = f"{len(going)} of its {len(own)} nodes go now{saves if going else ''}{stays}"
+        go = "goes" if len(going) == 1 else "go"
+        many = f"{len(going)} of its {len(own)} nodes {go} now{saves if going else ''}{stays}"
         yield note(f"{snapshot.pauses[name]}: {many if own else 'it has no nodes'}")
 
 

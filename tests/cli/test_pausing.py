@@ -132,5 +132,5 @@ def test_disrupt_says_what_a_pause_saves() -> None:
     snapshot = Snapshot(now=LATE, node_pools=(pool,), nodes=tuple(nodes), node_claims=tuple(claims))
     kind = instance_type(nodes[0].metadata.labels[INSTANCE_TYPE])
     (note,) = notes_of_pauses(snapshot, {kind.name: kind.offerings})
-    assert "NodePool default is paused until 2026-01-13T07:00:00Z: 1 of its 2 nodes go now, which saves $0" in str(note)
+    assert "is paused until 2026-01-13T07:00:00Z: 1 of its 2 nodes goes now, which saves $0" in str(note)
     assert "in the whole pause; others stay for now: the budget 1 allows 1 of 2 nodes" in str(note)
