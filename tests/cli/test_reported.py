@@ -202,7 +202,7 @@ def test_a_workload_s_own_ratio(planned: Any, share: str, at_least: int) -> None
     demand. Others may use what is left on these nodes, so there may be more.
     """
     gate = [{"name": "joinery.dev/on-demand"}]
-    annotated = {"annotations": {"joinery.dev/on-demand": share}, "schedulingGates": gate}
+    annotated: Document = {"annotations": {"joinery.dev/on-demand": share}, "schedulingGates": gate}
     document, _ = planned(_pool(), _deployment(10, cpu="1500m", **annotated))
     on_demand = _kinds(document)[ON_DEMAND]
     assert at_least <= on_demand <= at_least + 1

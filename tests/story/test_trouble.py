@@ -15,7 +15,10 @@ from simulator.story.scenario import find, load
 from simulator.story.simulation import Simulation
 from tests.story.conftest import PlayedScenario
 
-CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge", "on-demand-share", "on-demand-nodes")
+CASES = (
+    "spot-storm", "out-of-stock", "slow-drain", "story", "surge", "on-demand-share", "on-demand-nodes",
+    "share-sold-out",
+)  # fmt: skip
 #: What `make test` plays with another seed, too.
 _SHORT = ("out-of-stock", "slow-drain", "surge")
 #: Those that no other test here sees to the end.
