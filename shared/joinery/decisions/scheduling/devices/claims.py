@@ -100,7 +100,6 @@ class Claims:
         self._snapshot, self._own_first = snapshot, own_first
         #: Whether a claim got devices of several nodes that one node might have had for it.
         self.has_choice = False
-        self._own: dict[Needs, bool] = {}
         self._placed: dict[str, tuple[NodeSelector, ...]] = {}
         self._hosts = {
             node.metadata.name: node.metadata.labels.get(HOSTNAME, node.metadata.name)
@@ -232,11 +231,16 @@ class Claims:
         )
 
     def _may_be_own(self, claim: _Open) -> bool:
-        """Whether some node, of those that there are or could be bought, has devices of its own for it."""
-        needs = (claim.needs,)
-        if needs not in self._own:
-            self._own[needs] = any(allocate(stock, stock.taken, needs) is not None for stock in self._own_stocks)
-        return self._own[needs]
+        """Whether some node, of those that there are or could be bought, has devices enough of its own for each of its
+        requests. No search: who asks for combinations that there are not would make each node cost one.
+        """
+        return any(
+            all(
+                any(len(stock.selected(way)) >= max(way.count, 1) for way in request)
+                for request in claim.needs.requests
+            )
+            for stock in self._own_stocks
+        )
 
     def _wants_all_of_places(self, claim: _Open) -> bool:
         """Whether what it asks for all of differs from place to place."""
