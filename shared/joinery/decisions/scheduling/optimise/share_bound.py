@@ -23,7 +23,7 @@ from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, SPOT
 from joinery.objects.snapshot.pool_shares import ON_DEMAND_KINDS, PoolShare
 
-#: $/h: what nodes of other pools count as while those of one pool are counted. Prices are divided by.
+#: $/h: as good as none. What nodes of other pools count as while those of one pool are counted: prices are divided by.
 _NOTHING = 1e-6
 #: Of the cheapest node on demand, so much may be taken off its price at most.
 _MOST_OFF = 0.999
@@ -60,7 +60,7 @@ def share_prices(
         fewest = _fewest(pool, nodes, pools, least)
         count = shares[pool.name].after(fewest, 0).lacking if fewest else 0
         step = min(steps[min(count, len(steps)) - 1], _most_off(pool, demands)) if count else 0.0
-        if step > 0:
+        if step > _NOTHING:
             changed[pool.name] = _repriced(pool, np.where(_on_demand(pool), -step, 0.0))
             added += step * count
     return SharePrices([changed.get(pool.name, pool) for pool in pools], added) if changed else None
