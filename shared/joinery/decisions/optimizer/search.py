@@ -30,7 +30,7 @@ _ROUNDING = 1e-9
 #: A packing that columns are generated from: how good it is makes no difference to where they end.
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
 #: A packing of a part, which may be what is bought, or where columns are generated from.
-_SWIFT = RoundingRule(tolerance=0.01)
+_SWIFT, _SWIFTER = RoundingRule(tolerance=0.01), RoundingRule(tolerance=0.03)
 
 
 def pack(
@@ -169,6 +169,11 @@ def _begin(
         rule = _HASTY
     is_swift = is_part or not has_few_pairs
     patterns, duals = _rounded(restricted, block[core], rule, effort, random, is_swift=is_swift)
+    if is_part and len(restricted.demands) > tuning.MAX_ITEMS:
+        # Aggregates guide by and large: which of two ways to round is better differs by some percent, either way.
+        other, other_duals = _rounded(restricted, block[core], _SWIFTER, effort, random, is_swift=is_swift)
+        if other_duals is not None and (duals is None or cost_of(restricted, other) < cost_of(restricted, patterns)):
+            patterns, duals = other, other_duals
     return _Start(core, restricted, block[core], patterns, duals)
 
 

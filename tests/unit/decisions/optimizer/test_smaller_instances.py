@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinery.decisions.optimizer.arrays import UNLIMITED
+from joinery.decisions.optimizer.bounds.assignment_bound import item_charges
 from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.decomposition import decompose, independent_parts
 from joinery.decisions.optimizer.instance.likeness import in_order
-from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
+from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.relaxation.core import CoreSelection
 from joinery.decisions.optimizer.relaxation.relaxation import AggregatedRelaxation, ResidualRelaxation
-from joinery.decisions.optimizer.tuning import MAX_ITEMS
+from joinery.decisions.optimizer.tuning import AGGREGATES, MAX_ITEMS
 from tests.properties import examples
 from tests.unit.decisions.optimizer.instances import blocks, holds, instances, seeded, wrong
 
@@ -55,16 +57,59 @@ def test_a_restricted_instance_keeps_its_rules(instance: PackingInstance, data: 
 @examples(100)
 @given(instances(most_copies=12))
 def test_aggregates_hold_every_copy_and_only_items_of_one_look(instance: PackingInstance) -> None:
-    """No copy is lost in an aggregate, and items of different limits never share one."""
+    """No copy is lost in an aggregate, and items that share one have the same limits with others and the same cap of
+    their own.
+    """
     found = aggregate(instance)
     together = np.bincount(found.aggregate_of, weights=instance.demands)
     assert together.tolist() == found.instance.demands.tolist()
     for cell in range(len(found.instance.demands)):
         inside = np.flatnonzero(found.aggregate_of == cell)
-        assert len({instance.limit_members[item].tobytes() for item in inside}) == 1
+        joint = instance.limit_members[:, instance.limit_members.sum(axis=0) > 1]
+        assert len({joint[item].tobytes() for item in inside}) == 1
+        assert len({_own_cap(instance, int(item)) for item in inside}) == 1
         sizes = instance.sizes[inside]
         assert (sizes.min(axis=0) <= found.instance.sizes[cell]).all()
         assert (found.instance.sizes[cell] <= sizes.max(axis=0)).all()
+
+
+def _own_cap(instance: PackingInstance, item: int) -> int:
+    return min((one.cap for one in instance.cardinality_limits if one.items.tolist() == [item]), default=UNLIMITED)
+
+
+@examples(100)
+@given(instances(most_copies=12), st.integers(1, 3))
+def test_what_the_duals_of_aggregates_prove_is_never_above_the_whole_relaxation(
+    instance: PackingInstance, number: int
+) -> None:
+    """However few aggregates there are, of items that are however different: no packing costs less than the bound."""
+    found, whole = aggregate(instance, number), AssignmentRelaxation(instance).solve(instance.demands)
+    guide = AssignmentRelaxation(found.instance, cuts=False).solve(found.instance.demands)
+    assert guide is not None
+    assert whole is not None
+    charges, excess = item_charges(instance, guide.duals.for_items_of(found, instance))
+    assert float(instance.demands @ charges) - excess <= whole.cost + 1e-6
+
+
+def test_replicas_that_are_apart_are_aggregated_with_their_limits() -> None:
+    """Of three hundred workloads, some with many replicas, eighty limits stay, and they prove nearly what three hundred
+    prove.
+    """
+    alike = seeded(300)
+    instance = replace(
+        alike,
+        demands=1 + 200 // (1 + np.arange(300)),
+        cardinality_limits=tuple(CardinalityLimit(np.array([item]), 1) for item in range(300)),
+        conflicts=np.eye(300, dtype=np.bool_),
+    )
+    found, whole = aggregate(instance), AssignmentRelaxation(instance, cuts=False).solve(instance.demands)
+    assert len(found.instance.cardinality_limits) <= AGGREGATES
+    guide = AssignmentRelaxation(found.instance, cuts=False).solve(found.instance.demands)
+    assert guide is not None
+    assert whole is not None
+    charges, _ = item_charges(instance, guide.duals.for_items_of(found, instance))
+    assert len(guide.duals.rows) <= AGGREGATES * len(instance.costs) < 300 * len(instance.costs) / 3
+    assert float(instance.demands @ charges) == pytest.approx(whole.cost, rel=0.02)
 
 
 def test_aggregates_are_fewer_than_items_and_of_nearly_one_size() -> None:

@@ -43,8 +43,9 @@ def item_charges(instance: PackingInstance, duals: AssignmentDuals) -> tuple[Flo
     """u_i of the claim: float64[items], $/h; and the excess of all limited supplies, $/h. ``demands @ u - excess`` is
     a proven bound.
 
-    ``duals``: any at all, if their arrays fit the instance's bin types, resources and limits. They may come from an
-    aggregation of the instance: it has the same bin types, scale and limits.
+    ``duals``: any at all, if their arrays fit the instance's bin types, resources and limits, as an aggregation's
+    do once they are read as its own (``AssignmentDuals.for_items_of``): where each of five limits has the price
+    of their sum, a full bin is charged as much for the five as for the sum.
     """
     capacity, cardinality = np.maximum(duals.capacity, 0.0), np.maximum(duals.cardinality, 0.0)
     rows = list(zip(duals.rows, cardinality, strict=True))
@@ -54,9 +55,7 @@ def item_charges(instance: PackingInstance, duals: AssignmentDuals) -> tuple[Flo
     scale = np.where(instance.is_limited, 1.0, np.minimum(1.0, instance.costs / np.maximum(full, 1e-300)))
     charged = (instance.sizes / instance.scale)[:, duals.resources] @ (capacity * scale[:, None]).T
     for row, price in rows:
-        # The limit's own items, because those of an aggregation's row are numbered otherwise.
-        items = row.items if row.limit < 0 else instance.cardinality_limits[row.limit].items
-        charged[items, row.bin_type] += price * scale[row.bin_type]
+        charged[row.items, row.bin_type] += price * scale[row.bin_type]
     least = np.where(instance.compatible, charged, np.inf).min(axis=1, initial=np.inf)
     return least, supply_excess(instance, np.maximum(full - instance.costs, 0.0))
 

@@ -11,6 +11,8 @@ cheapest first:
 3. where that would take too long, its cost is shared among its resources by the best of a grid of weights.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from joinery.decisions.optimizer import tuning
@@ -29,6 +31,8 @@ _CORE_CLASSES = 12
 _CUT_TOLERANCE = 2e-4
 #: Where no more items and bin types are compatible, all bin types are in the core from the start.
 _FEW_PAIRS = 1_500
+#: More than for packing: with as many the bounds of 10,000 pods whose replicas are apart were up to .1 % lower.
+_AGGREGATES = 150
 #: How often bin types may join the core.
 _ROUNDS = 3
 
@@ -54,7 +58,8 @@ def _by_relaxation(instance: PackingInstance, patience: Patience) -> float:
         core = np.union1d(selection.core(_CORE_CLASSES), np.flatnonzero(instance.is_limited))
     for _ in range(_ROUNDS):
         restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
-        solved = aggregate(restricted).instance if has_many_items else restricted
+        aggregation = aggregate(restricted, _AGGREGATES) if has_many_items else None
+        solved = aggregation.instance if aggregation else restricted
         # The rows of cuts name single items, which an aggregation does not have.
         relaxation = AssignmentRelaxation(
             solved, swift=True, cuts=not has_many_items, cut_tolerance=_CUT_TOLERANCE, patience=patience
@@ -62,10 +67,12 @@ def _by_relaxation(instance: PackingInstance, patience: Patience) -> float:
         solution = relaxation.solve(solved.demands)
         if solution is None:
             return 0.0
+        if aggregation:
+            solution = replace(solution, duals=solution.duals.for_items_of(aggregation, restricted))
         charges, excess = item_charges(restricted, solution.duals)
-        directions = price_directions(solved, solution)
+        directions = price_directions(restricted, solution)
         unproven = _charging_less(instance, np.setdiff1d(every, core), directions, charges)
-        if has_many_items or not len(unproven):
+        if not len(unproven):
             break
         core = np.union1d(core, unproven)
     for bin_type in unproven:

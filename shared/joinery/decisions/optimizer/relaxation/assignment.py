@@ -7,12 +7,13 @@ wastes nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
+from joinery.decisions.optimizer.instance.aggregation import Aggregation
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import LinearSolution, Patience, Solver
 from joinery.decisions.optimizer.relaxation.assignment_program import AssignmentProgram, CardinalityRow, bin_bounds
@@ -34,6 +35,22 @@ class AssignmentDuals:
     capacity: Floats
     rows: tuple[CardinalityRow, ...]
     cardinality: Floats
+
+    def for_items_of(self, aggregation: Aggregation, instance: PackingInstance) -> "AssignmentDuals":
+        """Duals of an aggregation as those of its original: each limit that one of the aggregation stands for has its
+        price. The rows are for limits, none for items of which few fit.
+        """
+        rows, prices = list[CardinalityRow](), list[float]()
+        for row, price in zip(self.rows, self.cardinality.tolist(), strict=True):
+            if price > 0:
+                numbers = aggregation.limits[row.limit]
+                rows += [
+                    CardinalityRow(limit.items, row.bin_type, limit.cap, number)
+                    for number in numbers
+                    for limit in [instance.cardinality_limits[number]]
+                ]
+                prices += [price] * len(numbers)
+        return replace(self, rows=tuple(rows), cardinality=np.array(prices))
 
 
 @dataclass(frozen=True, eq=False)
