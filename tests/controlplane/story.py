@@ -204,9 +204,10 @@ def _real_time() -> datetime:
 
 @contextmanager
 def living(plane: ControlPlane) -> Iterator[Cluster]:
-    """A cluster with Joinery's doors open, emptied again at the end."""
+    """A cluster with Joinery's doors open, empty at first, and emptied again at the end."""
     with webhook_door() as door, webhooks(plane, door, TOKEN):
         cluster = Cluster(plane, door)
+        objects.sweep(cluster.admin)
         try:
             with cluster.doors.open():
                 yield cluster

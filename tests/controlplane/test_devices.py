@@ -114,10 +114,11 @@ def test_the_scheduler_gives_devices_for_a_number(control_plane: ControlPlane, u
     objects.put(transport, builders.node_class(), builders.node_pool())
     selectors = [{"cel": {"expression": f"device.driver == '{GPU}'"}}]
     _put(transport, "deviceclasses", "gpu", {"selectors": selectors, "extendedResourceName": "example.com/gpu"})
-    node = builders.node("n1", labels={HOSTNAME: "n1"})
+    # Not the node of another test: the scheduler may still remember that devices of that are taken.
+    node = builders.node("n2", labels={HOSTNAME: "n2"})
     objects.put(transport, node)
-    said = {"driver": GPU, "nodeName": "n1", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}
-    _put(transport, "resourceslices", "n1-gpu", {**said, "devices": _DEVICES})
+    said = {"driver": GPU, "nodeName": "n2", "pool": {"name": "n2", "generation": 1, "resourceSliceCount": 1}}
+    _put(transport, "resourceslices", "n2-gpu", {**said, "devices": _DEVICES})
     untaint(transport, node)
     slices = (msgspec.convert({"driver": GPU, "pool": {"name": "promised"}, "devices": _DEVICES}, ResourceSliceSpec),)
     kind = replace(builders.instance_type("m7a.xlarge", spot=None), slices=slices)
@@ -131,7 +132,7 @@ def test_the_scheduler_gives_devices_for_a_number(control_plane: ControlPlane, u
         return [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
 
     objects.put(transport, _asking("a", "1"))
-    assert until(bound) == ["n1"]
+    assert until(bound) == ["n2"]
     objects.put(transport, _asking("b", "2"))
     control_plane.kubectl("wait", "pod", "b", "--for=condition=PodScheduled=false", "--timeout=30s")
     assert [launch.pods for launch in planned().launches] == [("default/b",)]
