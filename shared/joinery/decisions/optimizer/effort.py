@@ -87,7 +87,7 @@ class Effort:
 
         Pods are placed for so many seconds (``grace``) longer, without improving anything.
         """
-        answers = Answers() if answers is None else answers
+        answers = answers or Answers()
         if limit is None:
             return cls(seed=seed, answers=answers)
         return cls(
@@ -170,9 +170,9 @@ class Effort:
         is not kept. ``size``: about how many bytes it takes.
         """
         asked = question, self.seed, self.pricing_rounds, self.repairs, self.allowance
-        known: Answer | None = self.answers.find(asked)
-        if known is not None:
-            return known
+        kept: Answer | None = self.answers.find(asked)
+        if kept is not None:
+            return kept
         found = answer()
         if not self.is_over():
             self.answers.keep(asked, found, size)

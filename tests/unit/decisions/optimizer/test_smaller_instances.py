@@ -60,17 +60,17 @@ def test_aggregates_hold_every_copy_and_only_items_of_one_look(instance: Packing
     """No copy is lost in an aggregate, and items that share one have the same limits with others and the same cap of
     their own.
     """
-    found = aggregate(instance)
-    together = np.bincount(found.aggregate_of, weights=instance.demands)
-    assert together.tolist() == found.instance.demands.tolist()
-    for cell in range(len(found.instance.demands)):
-        inside = np.flatnonzero(found.aggregate_of == cell)
+    aggregation = aggregate(instance)
+    together = np.bincount(aggregation.aggregate_of, weights=instance.demands)
+    assert together.tolist() == aggregation.instance.demands.tolist()
+    for cell in range(len(aggregation.instance.demands)):
+        inside = np.flatnonzero(aggregation.aggregate_of == cell)
         joint = instance.limit_members[:, instance.limit_members.sum(axis=0) > 1]
         assert len({joint[item].tobytes() for item in inside}) == 1
         assert len({_own_cap(instance, int(item)) for item in inside}) == 1
         sizes = instance.sizes[inside]
-        assert (sizes.min(axis=0) <= found.instance.sizes[cell]).all()
-        assert (found.instance.sizes[cell] <= sizes.max(axis=0)).all()
+        assert (sizes.min(axis=0) <= aggregation.instance.sizes[cell]).all()
+        assert (aggregation.instance.sizes[cell] <= sizes.max(axis=0)).all()
 
 
 def _own_cap(instance: PackingInstance, item: int) -> int:
@@ -83,11 +83,11 @@ def test_what_the_duals_of_aggregates_prove_is_never_above_the_whole_relaxation(
     instance: PackingInstance, number: int
 ) -> None:
     """However few aggregates there are, of items that are however different: no packing costs less than the bound."""
-    found, whole = aggregate(instance, number), AssignmentRelaxation(instance).solve(instance.demands)
-    guide = AssignmentRelaxation(found.instance, cuts=False).solve(found.instance.demands)
+    aggregation, whole = aggregate(instance, number), AssignmentRelaxation(instance).solve(instance.demands)
+    guide = AssignmentRelaxation(aggregation.instance, cuts=False).solve(aggregation.instance.demands)
     assert guide is not None
     assert whole is not None
-    charges, excess = item_charges(instance, guide.duals.for_items_of(found, instance))
+    charges, excess = item_charges(instance, guide.duals.for_items_of(aggregation, instance))
     assert float(instance.demands @ charges) - excess <= whole.cost + 1e-6
 
 
@@ -102,12 +102,12 @@ def test_replicas_that_are_apart_are_aggregated_with_their_limits() -> None:
         cardinality_limits=tuple(CardinalityLimit(np.array([item]), 1) for item in range(300)),
         conflicts=np.eye(300, dtype=np.bool_),
     )
-    found, whole = aggregate(instance), AssignmentRelaxation(instance, cuts=False).solve(instance.demands)
-    assert len(found.instance.cardinality_limits) <= AGGREGATES
-    guide = AssignmentRelaxation(found.instance, cuts=False).solve(found.instance.demands)
+    aggregation, whole = aggregate(instance), AssignmentRelaxation(instance, cuts=False).solve(instance.demands)
+    assert len(aggregation.instance.cardinality_limits) <= AGGREGATES
+    guide = AssignmentRelaxation(aggregation.instance, cuts=False).solve(aggregation.instance.demands)
     assert guide is not None
     assert whole is not None
-    charges, _ = item_charges(instance, guide.duals.for_items_of(found, instance))
+    charges, _ = item_charges(instance, guide.duals.for_items_of(aggregation, instance))
     assert len(guide.duals.rows) <= AGGREGATES * len(instance.costs) < 300 * len(instance.costs) / 3
     assert float(instance.demands @ charges) == pytest.approx(whole.cost, rel=0.02)
 
@@ -115,10 +115,10 @@ def test_replicas_that_are_apart_are_aggregated_with_their_limits() -> None:
 def test_aggregates_are_fewer_than_items_and_of_nearly_one_size() -> None:
     """Four hundred sizes become a number that is solved quickly, each aggregate a small part of the whole range."""
     instance = seeded(400)
-    found = aggregate(instance)
-    assert len(found.instance.demands) < MAX_ITEMS
-    assert found.instance.demands.sum() == instance.demands.sum()
-    apart = np.abs(instance.sizes - found.instance.sizes[found.aggregate_of])[:, :2].mean(axis=0)
+    aggregation = aggregate(instance)
+    assert len(aggregation.instance.demands) < MAX_ITEMS
+    assert aggregation.instance.demands.sum() == instance.demands.sum()
+    apart = np.abs(instance.sizes - aggregation.instance.sizes[aggregation.aggregate_of])[:, :2].mean(axis=0)
     assert (apart < 0.1 * np.ptp(instance.sizes[:, :2], axis=0)).all()
 
 

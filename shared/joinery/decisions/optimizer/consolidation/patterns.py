@@ -291,7 +291,7 @@ class PatternSearch:
 def lower_bound(instance: ConsolidationInstance, effort: Effort, enough: float) -> float:
     """$/h that no solution undercuts; a tighter one is sought where it is below ``enough``."""
     question = b"bound" + np.float64(enough).tobytes() + instance.digest
-    return effort.once(question, lambda: _lower_bound(instance, effort, enough), question.__sizeof__())
+    return effort.once(question, lambda: _lower_bound(instance, effort, enough), len(question))
 
 
 def _lower_bound(instance: ConsolidationInstance, effort: Effort, enough: float) -> float:

@@ -39,15 +39,18 @@ class AggregatedRelaxation:
         part = demands / np.maximum(together[self._aggregate_of], 1)
         assigned = solution.assigned[self._aggregate_of] * part[:, None]
         most = self._instance.most_by_rules[:, None] * solution.bins
-        duals = solution.item_duals[self._aggregate_of] * self._relative_size
-        if self._instance.cardinality_limits:
-            duals = self._least_charged(solution)
         return replace(
             solution,
             # An aggregate is compatible with whatever one of its items is.
             assigned=np.where(self._instance.compatible, np.minimum(assigned, most), 0.0),
-            item_duals=duals,
+            item_duals=self._item_duals(solution),
         )
+
+    def _item_duals(self, solution: RelaxationSolution) -> Floats:
+        if self._instance.cardinality_limits:
+            return self._least_charged(solution)
+        by_size: Floats = solution.item_duals[self._aggregate_of] * self._relative_size
+        return by_size
 
     def _least_charged(self, solution: RelaxationSolution) -> Floats:
         """float64[items], $/h: for what a copy takes, and for counting in the limits of its aggregate."""
@@ -104,8 +107,6 @@ def relax(instance: PackingInstance, *, is_swift: bool, patience: Patience | Non
     is_many = len(instance.demands) > tuning.MAX_ITEMS
     if is_many and not instance.cardinality_limits:
         return AggregatedRelaxation(instance, patience)
-    return (
-        ResidualRelaxation(instance, patience)
-        if is_swift or is_many
-        else AssignmentRelaxation(instance, patience=patience)
-    )
+    if is_many or is_swift:
+        return ResidualRelaxation(instance, patience)
+    return AssignmentRelaxation(instance, patience=patience)
