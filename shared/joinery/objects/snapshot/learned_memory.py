@@ -28,10 +28,10 @@ def learned_memory(snapshot: Snapshot) -> LearnedMemory:
         node_class = snapshot.classes_by_name.get(claim.spec.node_class_ref.name)
         if node_class is None:
             continue
-        known, kind = least[node_class.metadata.name], view.labels.get(INSTANCE_TYPE, "")
+        of_class, kind = least[node_class.metadata.name], view.labels.get(INSTANCE_TYPE, "")
         # Most nodes say what another one has said: their images, which take longer to find out, change nothing.
-        if memory >= known.get(kind, math.inf):
+        if memory >= of_class.get(kind, math.inf):
             continue
         if claim.status.image_id == node_class.image_for({k: (v,) for k, v in view.labels.items()}):
-            known[kind] = memory
-    return {name: known for name, known in least.items() if known}
+            of_class[kind] = memory
+    return {name: of_class for name, of_class in least.items() if of_class}
