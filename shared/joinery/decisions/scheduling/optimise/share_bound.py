@@ -57,19 +57,20 @@ def share_prices(
         if not own or pool.name not in shares or not (steps := sorted(_steps(own, pool))):
             continue
         # A plan that buys nothing of the pool owes its share nothing.
-        fewest = _fewest(pool, nodes, pools, least)
+        fewest = _fewest(pool, len(own), nodes, pools, least)
         count = shares[pool.name].after(fewest, 0).lacking if fewest else 0
         step = min(steps[min(count, len(steps)) - 1], _most_off(pool, demands)) if count else 0.0
         if step > _NOTHING:
-            changed[pool.name] = _repriced(pool, np.where(_on_demand(pool), -step, 0.0))
+            # Types too small for any pod may cost less than nothing then, and nobody asks for them.
+            prices = np.maximum(pool.market.prices - step * _on_demand(pool), _NOTHING)
+            changed[pool.name] = _at_prices(pool, prices)
             added += step * count
     return SharePrices([changed.get(pool.name, pool) for pool in pools], added) if changed else None
 
 
-def _fewest(pool: Pool, nodes: Sequence[NewNode], pools: Sequence[Pool], least: Least) -> int:
-    """How many nodes of the pool there have to be."""
-    counted = [replace(one, market=replace(one.market, prices=_count(one, pool), _least_prices={})) for one in pools]
-    own = sum(node.pool.name == pool.name for node in nodes)
+def _fewest(pool: Pool, own: int, nodes: Sequence[NewNode], pools: Sequence[Pool], least: Least) -> int:
+    """How many nodes of the pool there have to be. ``own``: how many the plan buys of it."""
+    counted = [_at_prices(one, _count(one, pool)) for one in pools]
     others = (len(nodes) - own) * _NOTHING
     # Nodes of others count as so little that all of them together are none of this pool.
     return max(0, ceil(least(counted, own + others) - sum(len(node.pods) for node in nodes) * _NOTHING))
@@ -105,9 +106,5 @@ def _on_demand(pool: Pool) -> Mask:
     return pool.columns & pool.market.column_mask(CAPACITY_TYPE, one_of(ON_DEMAND_KINDS))
 
 
-def _repriced(pool: Pool, by_column: Prices) -> Pool:
-    """The pool at other prices. ``by_column``: float64[columns], $/h. Types too small for any pod may cost less than
-    nothing then, and nobody asks for them.
-    """
-    prices = np.maximum(pool.market.prices + by_column, _NOTHING)
-    return replace(pool, market=replace(pool.market, prices=prices, _least_prices={}))
+def _at_prices(pool: Pool, prices: Prices) -> Pool:
+    return replace(pool, market=pool.market.at_prices(prices))

@@ -9,7 +9,7 @@ A capacity reservation is a column of its own, in which exactly one instance typ
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 
@@ -202,6 +202,10 @@ class Market:
         if prices is None:
             prices = self._least_prices[key] = self.prices[:, columns].min(axis=1, initial=np.inf)
         return prices
+
+    def at_prices(self, prices: Prices) -> "Market":
+        """The same types sold for other prices: float64[types, columns], $/h."""
+        return replace(self, prices=prices, _least_prices={})
 
     @cached_property
     def stocks(self) -> tuple[Stock, ...]:
