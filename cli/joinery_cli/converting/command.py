@@ -1,7 +1,7 @@
 """The command itself: files in, objects out, and above each what changes its meaning."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery_cli.options import Api, Files, MoreFiles, Recursive
 
 if TYPE_CHECKING:
-    from joinery_cli.converting.written import Document
+    from joinery_cli.converting.written import Document, Written
 
 
 class Output(StrEnum):
@@ -44,28 +44,40 @@ def convert(
     from joinery_cli.converting.older import in_older
     from joinery_cli.converting.older_classes import NoEquivalentError
     from joinery_cli.converting.written import in_v1, noted_in_v1
-    from joinery_cli.notices import note, tell, working
+    from joinery_cli.notices import working
 
     paths = [*(files or ()), *(more_files or ())]
     if not paths:
         raise ConfigurationError("which objects? joinery convert -f FILE, or -f - for standard input")
     with working("reading the files"):
-        made = in_v1(_documents(paths, recursive=recursive))
-    if not made:
+        objects = in_v1(_documents(paths, recursive=recursive))
+    if not objects:
         raise ConfigurationError("no NodePool, Provisioner or node class in these files")
     try:
         cluster = Cluster(cluster_name or "", cluster_endpoint or "")
-        made = [noted_in_v1(one) for one in made] if to is Api.V1 else in_older(made, to, cluster)
+        made = [noted_in_v1(one) for one in objects] if to is Api.V1 else in_older(objects, to, cluster)
     except NoEquivalentError as error:
         raise ConfigurationError(str(error)) from error
     if output is Output.JSON:
-        import json
+        _print_json(made)
+    else:
+        _print_yaml(made)
 
-        items = [one.document for one in made]
-        json.dump({"apiVersion": "v1", "kind": "List", "items": items}, sys.stdout, indent=2)
-        print()
-        tell(note(line) for one in made for line in one.lines)
-        return
+
+def _print_json(made: "Sequence[Written]") -> None:
+    """A List on standard output, and the notes on standard error."""
+    import json
+
+    from joinery_cli.notices import note, tell
+
+    items = [one.document for one in made]
+    json.dump({"apiVersion": "v1", "kind": "List", "items": items}, sys.stdout, indent=2)
+    print()
+    tell(note(line) for one in made for line in one.lines)
+
+
+def _print_yaml(made: "Sequence[Written]") -> None:
+    """One document after the other, each below its notes."""
     import yaml
 
     from joinery_cli.output.visible import line_of
