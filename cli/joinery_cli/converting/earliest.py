@@ -13,11 +13,11 @@ from joinery.decisions.scheduling.constraints.requirements import (
     read,
 )
 from joinery.objects.karpenter import duration, labels
-from joinery.objects.karpenter.legacy import CAPACITY_TYPE_LABEL, SETTINGS_DOMAIN, provisioner_budgets
+from joinery.objects.karpenter.legacy import CAPACITY_TYPE_LABEL, SETTINGS_DOMAIN
 from joinery.objects.karpenter.meta import Requirement
 from joinery_cli.converting.earliest_classes import Cluster, with_class
 from joinery_cli.converting.older_classes import NoEquivalentError
-from joinery_cli.converting.older_pools import drop, metadata, parts, seconds
+from joinery_cli.converting.older_pools import drop, has_budgets_of_its_own, metadata, parts, seconds
 from joinery_cli.converting.written import Document, Written, without_empty
 from joinery_cli.options import Api
 
@@ -44,13 +44,13 @@ def earliest_provisioner(pool: Written, node_class: Written | None, api: Api, cl
     requirements = [Requirement.model_validate(one) for one in node.get("requirements") or ()]
     notes += [f"minValues of {one.key} has no equivalent and is dropped" for one in requirements if one.min_values]
     sets = _sets(requirements, of_nodes.get("labels") or {})
-    known = {key: _left(key, sets.get(key), requirements, notes) for key in _KNOWN}
+    left = {key: _left(key, sets.get(key), requirements, notes) for key in _KNOWN}
     said = dict(_labels(sets, notes))
     if api is Api.V1ALPHA3:
-        of_api: Document = {"architecture": _one_of(labels.ARCH, known, notes)}
-        said[CAPACITY_TYPE_LABEL] = _one_of(labels.CAPACITY_TYPE, known, notes)
+        of_api: Document = {"architecture": _one_of(labels.ARCH, left, notes)}
+        said[CAPACITY_TYPE_LABEL] = _one_of(labels.CAPACITY_TYPE, left, notes)
     else:
-        of_api = {"architectures": known[labels.ARCH], "provider": {"capacityTypes": known[labels.CAPACITY_TYPE]}}
+        of_api = {"architectures": left[labels.ARCH], "provider": {"capacityTypes": left[labels.CAPACITY_TYPE]}}
     spec = {
         "labels": said,
         "taints": node.get("taints"),
@@ -87,7 +87,7 @@ def _layering(given: Document, api: Api, notes: list[str]) -> Document:
 
 def _after_empty(disruption: Document, notes: list[str]) -> int | None:
     """``ttlSecondsAfterEmpty``, the only reason besides age for which a node went."""
-    if disruption.get("budgets", [{"nodes": "10%"}]) != provisioner_budgets():
+    if has_budgets_of_its_own(disruption):
         notes.append("budgets are dropped: nothing limits how many nodes go at once")
     after = disruption.get("consolidateAfter") or "0s"
     if disruption.get("consolidationPolicy") != "WhenEmpty" and after != duration.NEVER:
@@ -141,12 +141,12 @@ def _left(key: str, allowed: ValueSet, given: Sequence[Requirement], notes: list
     return left if allowed.complement else _in_order(key, left, given)
 
 
-def _one_of(key: str, known: Mapping[str, Sequence[str]], notes: list[str]) -> str:
+def _one_of(key: str, left: Mapping[str, Sequence[str]], notes: list[str]) -> str:
     """The value that v1alpha3 takes of several: what Karpenter chose by itself."""
-    if len(known[key]) == 1:
-        return known[key][0]
+    if len(left[key]) == 1:
+        return left[key][0]
     value = _KNOWN[key][0]
-    others = ", ".join(other for other in known[key] if other != value)
+    others = ", ".join(other for other in left[key] if other != value)
     notes.append(f"{key} has one value in v1alpha3, {value}: pods get {others} only if they select it")
     return value
 

@@ -23,7 +23,6 @@ _VERSIONS: Mapping[Api, Sequence[str]] = {
     Api.V1ALPHA4: ("karpenter.sh/v1alpha4",),
     Api.V1ALPHA3: ("karpenter.sh/v1alpha3",),
 }
-_POOLS = ("NodePool", "Provisioner")
 #: Of one object; None for a class that stands in the pools.
 _Conversion = Callable[[Written], Written | None]
 
@@ -46,7 +45,7 @@ def in_older(objects: Sequence[Written], api: Api, cluster: Cluster | None = Non
         except NoEquivalentError as error:
             raise NoEquivalentError(f"{one.called}: {error}") from error
         made += [converted] if converted else []
-    return sorted(made, key=lambda one: (one.document["kind"] in _POOLS, one.called))
+    return sorted(made, key=lambda one: (one.is_pool, one.called))
 
 
 def _is_of(api: Api, one: Written) -> bool:

@@ -53,13 +53,13 @@ def node_template(written: Written) -> Written:
         "metadata": metadata,
         "spec": kept,
     }
-    known = TEMPLATE_FIELDS | {"subnetSelectorTerms", "securityGroupSelectorTerms"}
-    return Written(document, (*written.notes, *dropped(spec, known)))
+    said = TEMPLATE_FIELDS | {"subnetSelectorTerms", "securityGroupSelectorTerms"}
+    return Written(document, (*written.notes, *dropped(spec, said)))
 
 
-def dropped(spec: Document, known: frozenset[str]) -> Sequence[str]:
+def dropped(spec: Document, said: frozenset[str]) -> Sequence[str]:
     """A note for each field that is lost, but those that have one of their own."""
-    lost = without_empty(spec).keys() - known - _UNNAMED
+    lost = without_empty(spec).keys() - said - _UNNAMED
     return [f"spec.{name} has no equivalent and is dropped" for name in sorted(lost)]
 
 

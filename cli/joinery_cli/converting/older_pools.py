@@ -23,7 +23,7 @@ def beta_pool(written: Written, kubelet: Document) -> Written:
         node["kubelet"] = kept_kubelet(kubelet, notes)
     disruption["expireAfter"] = node.pop("expireAfter", "720h")
     after = disruption.pop("consolidateAfter", "0s")
-    is_when_empty = policy(disruption, notes) == "WhenEmpty"
+    is_when_empty = _policy(disruption, notes) == "WhenEmpty"
     disruption["consolidationPolicy"] = "WhenEmpty" if is_when_empty else "WhenUnderutilized"
     if is_when_empty:
         disruption["consolidateAfter"] = after
@@ -43,7 +43,7 @@ def provisioner(written: Written, kubelet: Document) -> Written:
     drop(node, "terminationGracePeriod", "spec.template.spec.terminationGracePeriod", notes)
     limits = dict(given.get("limits") or {})
     drop(limits, "nodes", "spec.limits.nodes", notes)
-    if disruption.get("budgets", [{"nodes": "10%"}]) != provisioner_budgets():
+    if has_budgets_of_its_own(disruption):
         notes.append("budgets are dropped: empty nodes go at once, and of the others a tenth at a time")
     spec = {
         "labels": of_nodes.get("labels"),
@@ -76,25 +76,23 @@ def parts(written: Written) -> tuple[Document, Document, list[str]]:
     if "budgets" in disruption:
         disruption["budgets"] = [dict(budget) for budget in disruption["budgets"] or ()]
     template = {**spec["template"], "spec": dict(spec["template"]["spec"])}
-    obeys = (written.document["metadata"].get("annotations") or {}).get(labels.EXPIRATION_OBEYS_BUDGETS)
-    notes = ["expired nodes wait for budgets, as they did up to v0.37"] if _expires(written) and obeys != "true" else []
+    obeys = written.annotations.get(labels.EXPIRATION_OBEYS_BUDGETS)
+    notes = ["expired nodes wait for budgets, as they did up to v0.37"] if written.expires and obeys != "true" else []
     return {**spec, "disruption": disruption}, template, notes
 
 
-def _expires(written: Written) -> bool:
-    return bool(written.document["spec"]["template"]["spec"].get("expireAfter") != duration.NEVER)
+def has_budgets_of_its_own(disruption: Document) -> bool:
+    """Whether its budgets are others than a Provisioner's. Where none are written, Karpenter has one."""
+    return bool(disruption.get("budgets", [{"nodes": "10%"}]) != provisioner_budgets())
 
 
 def metadata(written: Written) -> Document:
     """Without the annotation that says what the older APIs mean anyway."""
     given: Document = written.document["metadata"]
-    if not _expires(written):
+    if not written.expires:
         return given
-    annotations = {
-        key: value for key, value in (given.get("annotations") or {}).items() if key != labels.EXPIRATION_OBEYS_BUDGETS
-    }
-    kept = {key: value for key, value in given.items() if key != "annotations"}
-    return {**kept, **({"annotations": annotations} if annotations else {})}
+    annotations = {key: value for key, value in written.annotations.items() if key != labels.EXPIRATION_OBEYS_BUDGETS}
+    return without_empty({**given, "annotations": annotations})
 
 
 def drop(given: Document, name: str, where: str, notes: list[str]) -> None:
@@ -126,8 +124,7 @@ def _saying_all(requirements: list[Document], of_nodes: Document) -> list[Docume
     return [*requirements, *({"key": key, "operator": "Exists"} for key in open_keys)]
 
 
-def policy(disruption: Document, notes: list[str]) -> str:
-    """``consolidationPolicy`` as the older APIs know it."""
+def _policy(disruption: Document, notes: list[str]) -> str:
     given: str = disruption.get("consolidationPolicy") or "WhenEmptyOrUnderutilized"
     if given == "Balanced":
         notes.append("the policy Balanced has no equivalent: it consolidates like WhenEmptyOrUnderutilized")
@@ -137,7 +134,7 @@ def policy(disruption: Document, notes: list[str]) -> str:
 def _ends(disruption: Document, notes: list[str]) -> Document:
     """``consolidation`` or ``ttlSecondsAfterEmpty``."""
     after = disruption.get("consolidateAfter") or "0s"
-    if policy(disruption, notes) == "WhenEmpty":
+    if _policy(disruption, notes) == "WhenEmpty":
         return without_empty({"ttlSecondsAfterEmpty": seconds(after)})
     if after == duration.NEVER:
         return {}

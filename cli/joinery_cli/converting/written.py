@@ -10,9 +10,11 @@ from joinery.objects.karpenter.legacy import (
     EARLIEST_KINDS,
     RENAMED,
     Equivalent,
+    called_now,
     equivalents,
     is_legacy,
 )
+from joinery.objects.karpenter.meta import Origin
 
 Document = dict[str, Any]
 
@@ -42,8 +44,8 @@ class Written:
 
     @property
     def is_pool(self) -> bool:
-        """Whether it is a NodePool, and not a class."""
-        return bool(self.document["kind"] == "NodePool")
+        """Whether it is a NodePool or what that was called before, and not a class."""
+        return called_now(self.document["kind"]) == "NodePool"
 
     @property
     def name(self) -> str:
@@ -59,6 +61,11 @@ class Written:
     def annotations(self) -> Document:
         """Its own, not those of its nodes."""
         return self.document["metadata"].get("annotations") or {}
+
+    @property
+    def expires(self) -> bool:
+        """Whether nodes of this NodePool of v1 are replaced for their age."""
+        return bool(self.document["spec"]["template"]["spec"].get("expireAfter") != duration.NEVER)
 
     @property
     def is_of_earliest(self) -> bool:
@@ -83,10 +90,9 @@ def in_v1(documents: Iterable[Document]) -> list[Written]:
     legacy = {_origin(one): one for one in listed if is_legacy((one["apiVersion"], one["kind"]))}
     for equivalent in equivalents(legacy.values()):
         if equivalent.document and equivalent.document["kind"] in KINDS:
-            origin = equivalent.origin
-            written = _written(equivalent, legacy[origin.api_version, origin.kind, origin.name])
+            written = _written(equivalent, legacy[equivalent.origin])
             made += [written] if written.called not in taken else []
-    return sorted(made, key=lambda one: (KINDS.index(one.document["kind"]), one.called))
+    return sorted(made, key=lambda one: (one.is_pool, one.called))
 
 
 def _as_given(document: Document) -> Written:
@@ -99,8 +105,8 @@ def _as_given(document: Document) -> Written:
     return written
 
 
-def _origin(document: Document) -> tuple[str, str, str]:
-    return document["apiVersion"], document["kind"], document["metadata"]["name"]
+def _origin(document: Document) -> Origin:
+    return Origin(document["apiVersion"], document["kind"], document["metadata"]["name"])
 
 
 def _written(equivalent: Equivalent, source: Document) -> Written:
@@ -113,7 +119,7 @@ def _written(equivalent: Equivalent, source: Document) -> Written:
     node_labels = dict(template.get("metadata", {}).get("labels", {}))
     if node_labels.pop(labels.PROVISIONER_NAME, None):
         template = {**template, "metadata": without_empty({**template["metadata"], "labels": node_labels})}
-    if template["spec"].get("expireAfter", duration.NEVER) != duration.NEVER:
+    if written.expires:
         # Up to v0.37 expired nodes waited for budgets; where the object says otherwise itself, that counts.
         annotations = {labels.EXPIRATION_OBEYS_BUDGETS: "true", **annotations}
     metadata = without_empty({**document["metadata"], "annotations": annotations})
@@ -126,8 +132,7 @@ def noted_in_v1(written: Written) -> Written:
     written = noted_without_profile(written)
     if written.is_pool and is_legacy((written.source["apiVersion"], written.source["kind"])):
         written = noted_after_provisioners(written)
-        expires = written.document["spec"]["template"]["spec"].get("expireAfter", duration.NEVER) != duration.NEVER
-        if expires and written.annotations.get(labels.EXPIRATION_OBEYS_BUDGETS) == "true":
+        if written.expires and written.annotations.get(labels.EXPIRATION_OBEYS_BUDGETS) == "true":
             return written.noting(
                 "expired nodes wait for budgets by an annotation that only Joinery reads; Karpenter 1 drains them at "
                 "once"
