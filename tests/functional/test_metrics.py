@@ -97,7 +97,7 @@ def test_the_cluster_s_nodes_and_price_are_told_in_each_run(stand: Stand, counte
     assert 0 < counted()["karpenter_nodepools_cost_total"] < counted()["joinery_nodes_list_cost"]
 
 
-def test_how_much_shares_on_demand_lack_is_told(stand: Stand, counted: Counted) -> None:
+def test_how_much_shares_on_demand_lack_is_measured(stand: Stand, counted: Counted) -> None:
     """Both nodes are spot nodes, and the NodePool has been given a share since."""
     running_apart(stand, 2)
     stand.consolidate()

@@ -33,9 +33,8 @@ def _kinds(stand: Stand) -> dict[str, int]:
 
 def _short(stand: Stand) -> tuple[str, str] | None:
     """What the NodePool's condition says of its share."""
-    conditions = stand.world.cluster.node_pools["default"].status.conditions
-    said = ((one.reason, one.message) for one in conditions if one.type == "joinery.dev/OnDemandShareNotKept")
-    return next(said, None)
+    short = find(stand.world.cluster.node_pools["default"].status.conditions, "joinery.dev/OnDemandShareNotKept")
+    return (short.reason, short.message) if short else None
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ CASES = (
 #: What `make test` plays with another seed, too.
 _SHORT = ("out-of-stock", "slow-drain", "surge")
 #: Those that no other test here sees to the end.
-_TOLD = ("spot-storm", "out-of-stock", "slow-drain", "surge", "on-demand-share")
+_PLAYED = ("spot-storm", "out-of-stock", "slow-drain", "surge", "on-demand-share")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -43,9 +43,9 @@ def test_whatever_the_seed_everything_runs_in_the_end_and_nothing_leaks(
         _ended_well(simulation, seed)
 
 
-@pytest.mark.parametrize("name", _TOLD)
+@pytest.mark.parametrize("name", _PLAYED)
 def test_everything_runs_in_the_end_and_nothing_leaks(name: str, played: Callable[..., PlayedScenario]) -> None:
-    """The same of the scenarios as they are told below."""
+    """The same of the scenarios as they are played below."""
     _ended_well(played(name).simulation)
 
 

@@ -100,7 +100,7 @@ def _of_pod(pod: Pod) -> Iterator[str]:
 
 
 def _too_short(annotations: Mapping[str, str]) -> Iterator[str]:
-    """A pause that may never take effect. What cannot be read is told elsewhere."""
+    """A pause that may never take effect. One that cannot be read has a warning of its own."""
     with suppress(KeyError, ValueError):
         if is_too_short(annotations[labels.PAUSE]):
             yield (
