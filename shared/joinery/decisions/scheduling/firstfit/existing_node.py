@@ -24,7 +24,7 @@ from joinery.decisions.scheduling.devices.allocation import room as device_room
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
 from joinery.decisions.scheduling.devices.stock import History, Stock, Taken
 from joinery.decisions.scheduling.firstfit.demand import Demand
-from joinery.decisions.scheduling.firstfit.new_node import MOST_PODS
+from joinery.decisions.scheduling.firstfit.new_node import MOST_PODS, names_of
 from joinery.decisions.scheduling.pools.daemonsets import Daemon
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.decisions.scheduling.pools.node_size import own_pods
@@ -93,11 +93,8 @@ class ExistingNode:
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The names of the pods of the plan, in order, but of those with claims in the order in which devices are
-        given.
-        """
-        claiming = [pod for pods, names in self.placed if pods.devices for pod in names]
-        return (*claiming, *sorted(pod for pods, names in self.placed if not pods.devices for pod in names))
+        """The names of the pods of the plan (``names_of``)."""
+        return names_of(self.placed)
 
     @property
     def _claimed(self) -> History:

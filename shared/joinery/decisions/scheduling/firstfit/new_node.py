@@ -1,12 +1,13 @@
 """A node to be bought that is still taking shape: which domains it may be in, and what it holds."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.decisions.scheduling.constraints.resources import ports_clash
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
@@ -38,6 +39,16 @@ class PlacedPods:
     domains: Domains
     pods: tuple[str, ...]
     record: Record
+
+
+def names_of(placed: Iterable[tuple[PodClass, Sequence[str]]]) -> tuple[str, ...]:
+    """The names of a node's pods: of those with claims in the order in which devices are given, then of the others,
+    sorted.
+    """
+    claiming, others = list[str](), list[str]()
+    for pod_class, names in placed:
+        (claiming if pod_class.devices else others).extend(names)
+    return (*claiming, *sorted(others))
 
 
 @dataclass(eq=False)
@@ -80,12 +91,8 @@ class NewNode:
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The names of its pods, in order, but of those with claims in the order in which devices are given."""
-        claiming = [pod for batch in self.placed if batch.demand.pod_class.devices for pod in batch.pods]
-        return (
-            *claiming,
-            *sorted(pod for batch in self.placed if not batch.demand.pod_class.devices for pod in batch.pods),
-        )
+        """The names of its pods (``names_of``)."""
+        return names_of((batch.demand.pod_class, batch.pods) for batch in self.placed)
 
     @property
     def claimed(self) -> History:
