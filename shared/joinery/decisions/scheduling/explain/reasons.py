@@ -137,11 +137,12 @@ def _of_nodes(work: Workspace, pod_class: PodClass) -> Iterable[Reason]:
         (len(nodes) - len(tolerated), "a taint that the pod does not tolerate"),
         (len(tolerated) - len(rest), "other labels than it wants"),
     ]
-    small = [n for n in rest if (n.free < work.axis.asked(pod_class.requests)).any()]
+    asked = work.axis.asked(pod_class.requests)
+    small = [n for n in rest if (n.free < asked).any()]
+    large = [n for n in rest if not (n.free < asked).any()]
     if small:
         short = shortages(work.axis, pod_class, np.array([n.free for n in small]))
         parts += [(one.number, one.words) for one in short]
-    large = [n for n in rest if n not in small]
     without = [n for n in large if pod_class.devices and not device_room(n.stock, (), pod_class.devices, 1)]
     why = failure(pod_class.devices, (n.stock for n in without))
     parts.append((len(without), f"too few devices for its claims{f' ({why})' if why else ''}"))
