@@ -147,8 +147,8 @@ class _Search:
         """
         failing = self._stock.failing(wanted).items()
         return any(
-            index < before and error.device is not None and (wanted.is_admin or index not in self._used)
-            for index, error in failing
+            index < before and failed.device is not None and (wanted.is_admin or index not in self._used)
+            for index, failed in failing
         )
 
     def _is_served(self, claim: int, request: int, wanted: Wanted) -> bool:

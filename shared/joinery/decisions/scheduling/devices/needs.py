@@ -37,7 +37,7 @@ class Wanted:
 
     name         of the request, with that of the alternative after a slash
     of_class     the DeviceClass
-    selectors    expressions, the class's first; ``of_class_itself``: how many are the class's
+    selectors    expressions, the class's first; ``class_selectors``: how many are the class's
     count        how many; ``ALL`` for every one that is selected
     capacity     by name: how much of a device's capacity
     is_admin     whether they are only looked at, and may be others' (adminAccess)
@@ -48,7 +48,7 @@ class Wanted:
     of_class: str
     selectors: tuple[str, ...]
     count: int = 1
-    of_class_itself: int = 0
+    class_selectors: int = 0
     capacity: tuple[tuple[str, Decimal], ...] = ()
     is_admin: bool = False
     tolerations: tuple[tuple[str, str, str, str], ...] = ()
@@ -143,7 +143,7 @@ def _wanted(name: str, asked: DeviceAlternative, classes: Mapping[str, DeviceCla
         name=name,
         of_class=asked.device_class_name,
         selectors=selectors,
-        of_class_itself=len(of_class),
+        class_selectors=len(of_class),
         count=ALL if asked.allocation_mode == "All" else max(asked.count, 1),
         capacity=tuple(sorted(_capacity(name, asked))),
         is_admin=bool(asked.admin_access),

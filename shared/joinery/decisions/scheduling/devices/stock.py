@@ -32,15 +32,17 @@ class DeviceKey(NamedTuple):
 CounterKey = tuple[str, str, str, str]
 
 
-class FailedSelectorError(Exception):
-    """A selector has no value for a device. ``number``: which one of the request's, ``why``: for people.
+@dataclass(frozen=True, slots=True)
+class FailedSelector:
+    """A selector that has no value for a device. ``number``: which one of the request's; ``device``: None where it was
+    read for none; ``why``: for people.
 
     kube-scheduler does not bind the pod then, wherever it was about to (`DynamicResources.Filter`, an error).
     """
 
-    def __init__(self, number: int, device: DeviceKey | None, why: str) -> None:
-        super().__init__(number, device, why)
-        self.number, self.device, self.why = number, device, why
+    number: int
+    device: DeviceKey | None
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,8 @@ class Device:
         allowed = {name: amount for name, amount in amounts.items() if amount is not None}
         return allowed if len(allowed) == len(amounts) else None
 
-    def is_selected(self, wanted: Wanted) -> bool:
-        """Whether it is what is wanted, taken or not. Raises ``FailedSelectorError``."""
+    def suits(self, wanted: Wanted) -> bool | FailedSelector:
+        """Whether it is what is wanted, taken or not; or the first selector that has no value for it."""
         for number, text in enumerate(wanted.selectors):
             try:
                 if not compiled(text)(self.view):
@@ -136,7 +138,7 @@ class Device:
             except ExpressionError as error:
                 if any(isinstance(one, OnNode) and one.name in text for one in self.attributes.values()):
                     return False  # what only the node knows is missing here alone
-                raise FailedSelectorError(number, self.key, str(error)) from error
+                return FailedSelector(number, self.key, str(error))
         for name, amount in wanted.capacity:
             has = self.capacity.get(name)
             if has is None or has.value < amount:
@@ -210,7 +212,7 @@ class Stock:
     effort: Effort | None = None
     after: dict[History, Taken | None] = field(default_factory=dict, init=False)
     beside: "dict[tuple[Needs, ...], Stock]" = field(default_factory=dict, init=False)
-    _looked: dict[Wanted, tuple[tuple[int, ...], Mapping[int, FailedSelectorError]]] = field(
+    _looked: dict[Wanted, tuple[tuple[int, ...], Mapping[int, FailedSelector]]] = field(
         default_factory=dict, init=False
     )
 
@@ -218,27 +220,22 @@ class Stock:
         """The devices (indices) that are what is wanted, taken or not."""
         return self._looked_for(wanted)[0]
 
-    def failing(self, wanted: Wanted) -> Mapping[int, FailedSelectorError]:
+    def failing(self, wanted: Wanted) -> Mapping[int, FailedSelector]:
         """The devices (indices) on which a selector fails."""
         return self._looked_for(wanted)[1]
 
-    def _looked_for(self, wanted: Wanted) -> tuple[tuple[int, ...], Mapping[int, FailedSelectorError]]:
+    def _looked_for(self, wanted: Wanted) -> tuple[tuple[int, ...], Mapping[int, FailedSelector]]:
         if wanted not in self._looked:
             self._looked[wanted] = self._look(wanted)
         return self._looked[wanted]
 
-    def _look(self, wanted: Wanted) -> tuple[tuple[int, ...], Mapping[int, FailedSelectorError]]:
-        chosen, failing = list[int](), dict[int, FailedSelectorError]()
+    def _look(self, wanted: Wanted) -> tuple[tuple[int, ...], Mapping[int, FailedSelector]]:
         if not self._may_read(wanted):
             longest = max(range(len(wanted.selectors)), key=lambda number: len(wanted.selectors[number]))
-            return (), {0: FailedSelectorError(longest, None, "it costs too much to be read for all devices of a plan")}
-        for index, device in enumerate(self.devices):
-            try:
-                if device.is_selected(wanted):
-                    chosen.append(index)
-            except FailedSelectorError as error:
-                failing[index] = error
-        return tuple(chosen), failing
+            return (), {0: FailedSelector(longest, None, "it costs too much to be read for all devices of a plan")}
+        answers = {index: device.suits(wanted) for index, device in enumerate(self.devices)}
+        failing = {index: answer for index, answer in answers.items() if isinstance(answer, FailedSelector)}
+        return tuple(index for index, answer in answers.items() if answer is True), failing
 
     def _may_read(self, wanted: Wanted) -> bool:
         """Whether what is wanted may still be looked for here: long selectors over many devices are, up to a sum."""

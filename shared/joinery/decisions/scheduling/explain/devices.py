@@ -36,26 +36,28 @@ def _unserved(claim: ClaimNeeds, stocks: Sequence[Stock]) -> Iterator[str]:
         most = [max(0 if stock.failing(one) else len(stock.selected(one)) for stock in stocks) for one in alternatives]
         if any(count >= (1 if one.count == ALL else one.count) for one, count in zip(alternatives, most, strict=True)):
             continue
-        if failures := [words for one in alternatives for stock in stocks for words in _failures(claim, one, stock)]:
-            yield failures[0]
+        if why := next(_failures(claim, alternatives, stocks), ""):
+            yield why
             continue
         best = max(range(len(most)), key=most.__getitem__)
         yield _words(claim, alternatives[best], most[best], stocks)
 
 
-def _failures(claim: ClaimNeeds, wanted: Wanted, stock: Stock) -> Iterator[str]:
-    """What is wrong with its selectors. kube-scheduler does not bind the pod then, so nothing is bought for it."""
-    for error in stock.failing(wanted).values():
-        whose = f"of DeviceClass {wanted.of_class}" if error.number < wanted.of_class_itself else "of the claim"
-        selector = f"claim {claim.name}, request {wanted.name}: the selector {shown(wanted.selectors[error.number])}"
-        on = f" on the device {error.device.name} of {error.device.driver}" if error.device else ""
-        yield f"{selector} {whose} fails{on}: {error.why}"
+def _failures(claim: ClaimNeeds, alternatives: Iterable[Wanted], stocks: Iterable[Stock]) -> Iterator[str]:
+    """What is wrong with their selectors. kube-scheduler does not bind the pod then, so nothing is bought for it."""
+    failing = ((way, failed) for way in alternatives for stock in stocks for failed in stock.failing(way).values())
+    for wanted, failed in failing:
+        whose = f"of DeviceClass {wanted.of_class}" if failed.number < wanted.class_selectors else "of the claim"
+        selector = f"claim {claim.name}, request {wanted.name}: the selector {shown(wanted.selectors[failed.number])}"
+        on = f" on the device {failed.device.name} of {failed.device.driver}" if failed.device else ""
+        yield f"{selector} {whose} fails{on}: {failed.why}"
 
 
 def failure(needs: Needs, stocks: Iterable[Stock]) -> str:
     """Why one of the claims' selectors fails on a device of these, if one does."""
-    ways = [(claim, way) for claim in needs for alternatives in claim.requests for way in alternatives]
-    return next((words for stock in stocks for claim, way in ways for words in _failures(claim, way, stock)), "")
+    requests = [(claim, alternatives) for claim in needs for alternatives in claim.requests]
+    failures = (words for stock in stocks for request in requests for words in _failures(*request, (stock,)))
+    return next(failures, "")
 
 
 def _words(claim: ClaimNeeds, wanted: Wanted, most: int, stocks: Sequence[Stock]) -> str:
