@@ -79,8 +79,8 @@ class Claims:
 
     ``claiming``: those with claims, in the order in which they are served. ``moving``: the names of all that have a
     node, and are placed anew. ``suits``: whether a pod may be on some node that a selector matches, as far as the pod
-    says. ``stocks_sold``: the devices of the instance types. ``own_first``: claims that a node could serve by itself
-    get no devices of several nodes.
+    says. ``stocks_sold``: the devices of the instance types. ``own_devices``: whether claims that a node could serve by
+    itself get no devices of several nodes.
     """
 
     def __init__(
@@ -91,16 +91,17 @@ class Claims:
         suits: Callable[[Pod, NodeSelector], bool],
         stocks_sold: Callable[[], Iterable[Stock]],
         *,
-        own_first: bool = False,
+        own_devices: bool = False,
     ) -> None:
         self._suits, self._moving, self._stocks_sold = suits, moving, stocks_sold
         self._claims = {claim.key: claim for claim in snapshot.resource_claims}
         self._templates = {template.key: template.spec.spec for template in snapshot.resource_claim_templates}
         self._classes = {one.metadata.name: one for one in snapshot.device_classes}
-        self._snapshot, self._own_first = snapshot, own_first
+        self._snapshot, self._own_devices = snapshot, own_devices
         #: Whether a claim got devices of several nodes that one node might have had for it.
         self.has_choice = False
         self._placed: dict[str, tuple[NodeSelector, ...]] = {}
+        self._may_be_owned: dict[ClaimNeeds, bool] = {}
         self._hosts = {
             node.metadata.name: node.metadata.labels.get(HOSTNAME, node.metadata.name)
             for node in (snapshot.nodes if claiming else ())
@@ -232,15 +233,16 @@ class Claims:
 
     def _may_be_own(self, claim: _Open) -> bool:
         """Whether some node, of those that there are or could be bought, has devices enough of its own for each of its
-        requests. No search: who asks for combinations that there are not would make each node cost one.
+        requests. No search: who asks for combinations that there are not would make each node cost one. Remembered:
+        many claims are made from one template.
         """
-        return any(
-            all(
-                any(len(stock.selected(way)) >= max(way.count, 1) for way in request)
-                for request in claim.needs.requests
+        needs = claim.needs
+        if needs not in self._may_be_owned:
+            self._may_be_owned[needs] = any(
+                all(any(len(stock.selected(way)) >= way.least for way in request) for request in needs.requests)
+                for stock in self._own_stocks
             )
-            for stock in self._own_stocks
-        )
+        return self._may_be_owned[needs]
 
     def _wants_all_of_places(self, claim: _Open) -> bool:
         """Whether what it asks for all of differs from place to place."""
@@ -257,7 +259,7 @@ class Claims:
     def _serve_elsewhere(self, read: _Read) -> None:
         """Give claims devices that several nodes can use: all of them at one place, or as many as there can be."""
         waiting = [claim for claim in read.open if claim.where is None]
-        if self._own_first:
+        if self._own_devices:
             waiting = [claim for claim in waiting if not self._may_be_own(claim)]
         # What the devices of other places take of counters is taken at each of them.
         counters = taken_by(self.published.shared, self.allocated).counters

@@ -53,6 +53,11 @@ class Wanted:
     is_admin: bool = False
     tolerations: tuple[tuple[str, str, str, str], ...] = ()
 
+    @property
+    def least(self) -> int:
+        """How many devices it takes at least: of all that there are, one."""
+        return 1 if self.count == ALL else self.count
+
 
 @dataclass(frozen=True, slots=True)
 class Constraint:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from joinery.decisions.scheduling.constraints.requirements import Requirements
-from joinery.decisions.scheduling.devices.needs import ALL, ClaimNeeds, Needs, Wanted, shown
+from joinery.decisions.scheduling.devices.needs import ClaimNeeds, Needs, Wanted, shown
 from joinery.decisions.scheduling.devices.stock import Stock
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
@@ -34,7 +34,7 @@ def short_of_devices(pool: Pool, subject: Subject, needs: Needs, wanted: Iterabl
 def _unserved(claim: ClaimNeeds, stocks: Sequence[Stock]) -> Iterator[str]:
     for alternatives in claim.requests:
         most = [max(0 if stock.failing(one) else len(stock.selected(one)) for stock in stocks) for one in alternatives]
-        if any(count >= (1 if one.count == ALL else one.count) for one, count in zip(alternatives, most, strict=True)):
+        if any(count >= one.least for one, count in zip(alternatives, most, strict=True)):
             continue
         if why := next(_failures(claim, alternatives, stocks), ""):
             yield why

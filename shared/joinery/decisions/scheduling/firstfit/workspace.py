@@ -135,7 +135,9 @@ class Workspace:
         priorities = priorities_of(snapshot.priority_classes)
         claiming = by_precedence((pod for pod in self.pending if pod.spec.resource_claims), priorities)
         self._stocks: dict[int, Stock] = {}
-        self.claims = Claims(snapshot, claiming, names - self.waiting, suits, self._stocks_sold, own_first=own_devices)
+        self.claims = Claims(
+            snapshot, claiming, names - self.waiting, suits, self._stocks_sold, own_devices=own_devices
+        )
         self.hosts_of_claims: dict[str, str] = {}
         if self.claims.is_used:
             daemons = tuple(replace(daemon, devices=self.claims.of_daemon(daemon.pod)) for daemon in daemons)
