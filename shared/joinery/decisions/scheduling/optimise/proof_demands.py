@@ -100,14 +100,14 @@ def _with_devices(demands: Iterable[ProofDemand]) -> tuple[ProofDemand, ...]:
     result = []
     for demand in demands:
         claims = demand.pod_class.devices
-        own = replace(demand, devices=tuple(claim for claim in claims if not claim.shared))
         first = {claim.shared for claim in claims if claim.shared} - served
         served |= first
         if first:
             asked = tuple(replace(it, shared="") for it in claims if not it.shared or it.shared in first)
             result.append(replace(demand, count=1, devices=asked))
-        if demand.count > bool(first):
-            result.append(replace(own, count=demand.count - bool(first)))
+        if others := demand.count - bool(first):
+            own = tuple(claim for claim in claims if not claim.shared)
+            result.append(replace(demand, count=others, devices=own))
     return tuple(result)
 
 
@@ -145,7 +145,9 @@ def with_gathered(work: Workspace, demands: Sequence[ProofDemand]) -> tuple[Proo
 
 def _with_shared_claims(work: Workspace, demands: Sequence[ProofDemand]) -> Sequence[ProofDemand]:
     """The demands, but pods that share claims, directly or through others, are one large pod."""
-    ruled = work.topology.selected({rule for demand in demands for rule in demand.rules})
+    if not any(demand.pod_class.shared_claims for demand in demands):
+        return demands
+    ruled = set(work.topology.selected({rule for demand in demands for rule in demand.rules}))
     groups: list[tuple[set[str], list[ProofDemand]]] = []
     others = []
     for demand in demands:
