@@ -66,7 +66,7 @@ def _unread(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield from ((subject, one) for one in nothing_reads(pool.metadata.annotations, "NodePool"))
         of_nodes = nothing_reads(pool.spec.template.metadata.annotations, "NodeClaim")
         yield from ((subject, f"spec.template.{one}") for one in of_nodes)
-        yield from ((subject, one) for one in _too_short(pool.metadata.annotations))
+        yield from ((subject, one) for one in _too_short(pool.metadata.annotations, own_keys.NODE_POOL))
     for kind, objects in (
         (own_keys.CAPACITY_BUFFER, snapshot.capacity_buffers),
         (own_keys.NAMESPACE, snapshot.namespaces),
@@ -78,7 +78,7 @@ def _unread(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             subject = f"{kind} {f'{meta.namespace}/' if meta.namespace else ''}{meta.name}"
             yield from ((subject, unread) for unread in nothing_reads(meta.annotations, kind))
             yield from ((subject, unread) for unread in _unreadable(meta.annotations, kind))
-            yield from ((subject, one) for one in _too_short(meta.annotations) if kind == own_keys.NAMESPACE)
+            yield from ((subject, short) for short in _too_short(meta.annotations, kind))
     for pod in filter(is_active, snapshot.pods):
         yield from ((subject_of(pod), one) for one in _of_pod(pod))
     yield from ((subject_of(pod), _NO_GATE) for pod in past_the_gate(snapshot.pods))
@@ -99,8 +99,10 @@ def _of_pod(pod: Pod) -> Iterator[str]:
         )
 
 
-def _too_short(annotations: Mapping[str, str]) -> Iterator[str]:
+def _too_short(annotations: Mapping[str, str], kind: str) -> Iterator[str]:
     """A pause that may never take effect. One that cannot be read has a warning of its own."""
+    if kind not in own_keys.FOR_PEOPLE[labels.PAUSE].about:
+        return
     with suppress(KeyError, ValueError):
         if is_too_short(annotations[labels.PAUSE]):
             yield (
