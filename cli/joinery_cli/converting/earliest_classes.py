@@ -12,13 +12,13 @@ from joinery.objects.karpenter.legacy import (
     EARLIEST_FAMILIES,
     NODE_PROFILE,
     SELECTING_LABELS,
+    SELECTORS,
 )
 from joinery_cli.converting.older_classes import NoEquivalentError, dropped
 from joinery_cli.converting.written import Document, Written
 from joinery_cli.options import Api
 
-_SELECTORS = ("subnetSelector", "securityGroupSelector")
-_SAID = frozenset({"instanceProfile", "subnetSelectorTerms", "securityGroupSelectorTerms"})
+_SAID = frozenset({"instanceProfile", *(f"{name}Terms" for name in SELECTORS)})
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def with_class(provisioner: Written, node_class: Written, api: Api, cluster: Clu
     spec = node_class.document["spec"]
     try:
         profile = _profile(spec)
-        selectors = {name: _tags(spec.get(f"{name}Terms") or [], f"spec.{name}Terms") for name in _SELECTORS}
+        selectors = {name: _tags(spec.get(f"{name}Terms") or [], f"spec.{name}Terms") for name in SELECTORS}
         given = {"name": cluster.name or _name_in(profile, selectors), "endpoint": cluster.endpoint}
         of_cluster = {field: text for field, text in given.items() if text}
         made = dict(provisioner.document["spec"])

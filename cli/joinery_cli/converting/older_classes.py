@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from joinery.objects.karpenter.legacy import DEFAULT_PROFILE, IMAGE_KEYS, TEMPLATE_FIELDS
+from joinery.objects.karpenter.legacy import DEFAULT_PROFILE, IMAGE_KEYS, SELECTORS, TEMPLATE_FIELDS
 from joinery_cli.converting.written import Document, Written, without_empty
 
 
@@ -42,7 +42,7 @@ def node_template(written: Written) -> Written:
     family, terms = _images(spec)
     kept = {name: value for name, value in spec.items() if name in TEMPLATE_FIELDS and value != DEFAULT_PROFILE}
     kept |= {"amiFamily": family, "metadataOptions": _metadata_options(spec)}
-    for name in ("subnetSelector", "securityGroupSelector"):
+    for name in SELECTORS:
         kept[name] = _selector(spec.get(f"{name}Terms") or [], f"spec.{name}Terms")
     if terms:
         kept["amiSelector"] = _selector(terms, "spec.amiSelectorTerms")
@@ -53,7 +53,7 @@ def node_template(written: Written) -> Written:
         "metadata": metadata,
         "spec": kept,
     }
-    said = TEMPLATE_FIELDS | {"subnetSelectorTerms", "securityGroupSelectorTerms"}
+    said = TEMPLATE_FIELDS | {f"{name}Terms" for name in SELECTORS}
     return Written(document, (*written.notes, *dropped(spec, said)))
 
 

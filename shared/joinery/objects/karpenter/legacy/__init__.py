@@ -42,7 +42,7 @@ from joinery.objects.karpenter.legacy.provisioner import (
     provisioner_budgets,
 )
 from joinery.objects.karpenter.legacy.record import recorded_status, rewritten
-from joinery.objects.karpenter.legacy.selectors import IMAGE_KEYS
+from joinery.objects.karpenter.legacy.selectors import IMAGE_KEYS, SELECTORS
 
 __all__ = [
     "ALPHA_KINDS",
@@ -60,6 +60,7 @@ __all__ = [
     "PROVIDER_FIELDS",
     "RENAMED",
     "SELECTING_LABELS",
+    "SELECTORS",
     "SETTINGS_DOMAIN",
     "SIZED_BY",
     "TEMPLATE_FIELDS",

@@ -13,6 +13,7 @@ from typing import Any
 from joinery.objects.karpenter.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, OVERRIDES, ZONE
 from joinery.objects.karpenter.legacy import provisioner
 from joinery.objects.karpenter.legacy.names import NotConvertibleError
+from joinery.objects.karpenter.legacy.selectors import SELECTORS
 
 Document = dict[str, Any]
 
@@ -38,7 +39,6 @@ SELECTING_LABELS: Mapping[str, tuple[str, str]] = {
     f"{SETTINGS_DOMAIN}security-group-name": ("securityGroupSelector", "Name"),
     f"{SETTINGS_DOMAIN}security-group-tag-key": ("securityGroupSelector", ""),
 }
-_SELECTORS = ("subnetSelector", "securityGroupSelector")
 #: The cluster's name follows: a tag of its subnets and security groups, and the profile of its nodes.
 CLUSTER_TAG, NODE_PROFILE = "kubernetes.io/cluster/", "KarpenterNodeInstanceProfile-"
 #: Whose newest image Karpenter chose, by version.
@@ -100,7 +100,7 @@ def _block(version: str, spec: Document, provider: Document, labels: Document) -
     The tag of the cluster was asked for beside the labels of v1alpha3, and in place of a selector of v1alpha4.
     """
     cluster = provider.pop("cluster", None) or spec.get("cluster") or {}
-    selectors = {name: dict(provider.get(name) or {}) for name in _SELECTORS}
+    selectors = {name: dict(provider.get(name) or {}) for name in SELECTORS}
     for label, (selector, tag) in SELECTING_LABELS.items():
         if label in labels:
             value = labels.pop(label)

@@ -4,7 +4,7 @@ from typing import Any
 
 from joinery.objects.karpenter.labels import AWS_GROUP
 from joinery.objects.karpenter.legacy.names import NotConvertibleError, metadata
-from joinery.objects.karpenter.legacy.selectors import image_terms, terms
+from joinery.objects.karpenter.legacy.selectors import SELECTORS, image_terms, terms
 
 Document = dict[str, Any]
 
@@ -12,9 +12,8 @@ Document = dict[str, Any]
 DEFAULT_PROFILE = "aws.defaultInstanceProfile"
 _SAME = ("tags", "userData", "blockDeviceMappings", "detailedMonitoring", "context")
 #: Of a template's spec, and of a Provisioner's ``provider``.
-TEMPLATE_FIELDS = frozenset(_SAME) | {
-    "apiVersion", "kind", "amiFamily", "amiSelector", "subnetSelector", "securityGroupSelector", "instanceProfile",
-    "launchTemplate", "metadataOptions",
+TEMPLATE_FIELDS = frozenset((*_SAME, *SELECTORS)) | {
+    "apiVersion", "kind", "amiFamily", "amiSelector", "instanceProfile", "launchTemplate", "metadataOptions",
 }  # fmt: skip
 #: Ubuntu is read as AL2 on Ubuntu's root device, as the conversion of v1beta1 read it.
 _UBUNTU_ROOT = {
@@ -41,7 +40,7 @@ def class_spec(given: Document, where: str) -> tuple[Document, list[str]]:
         )
     notes = [f"{where}.{name} has no equivalent and is dropped" for name in sorted(set(given) - TEMPLATE_FIELDS)]
     spec = {name: given[name] for name in _SAME if given.get(name) is not None}
-    for name in ("subnetSelector", "securityGroupSelector"):
+    for name in SELECTORS:
         spec[f"{name}Terms"] = terms(given.get(name), f"{where}.{name}", notes)
     if not given.get("instanceProfile"):
         notes.append(f"{where}.instanceProfile is missing: the one of Karpenter's settings is taken for granted")

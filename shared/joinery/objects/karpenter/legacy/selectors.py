@@ -13,6 +13,8 @@ from joinery.objects.karpenter.legacy.names import NotConvertibleError
 
 Document = dict[str, Any]
 
+#: The fields whose selector has to be there.
+SELECTORS = ("subnetSelector", "securityGroupSelector")
 _IDS = ("aws-ids", "aws::ids")
 #: Special keys that select images, and the field of a term that each became.
 IMAGE_KEYS = {"aws::name": "name", "aws::owners": "owner"}
