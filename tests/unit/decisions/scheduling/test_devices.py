@@ -286,6 +286,14 @@ def test_pods_without_claims_are_planned_beside_those_with_some() -> None:
     assert len(plan_of(claim_for("a"), claiming_pod("a", "a"), pod("b"), types=(type_with_gpus(1),)).unplaced) == 0
 
 
+def test_a_device_that_another_pod_of_the_plan_gets_is_lacking() -> None:
+    """In a cluster that buys nothing."""
+    there = node_of_pool("n1"), slice_of_node("n1")
+    claims = claim_for("a"), claim_for("b"), claiming_pod("a", "a"), claiming_pod("b", "b")
+    (left,) = solve(problem(*CLASSES, *there, *claims)).unplaced
+    assert left.reasons[-1].message == "the one existing node has too few devices for its claims"
+
+
 # --- nodes that exist ---
 
 

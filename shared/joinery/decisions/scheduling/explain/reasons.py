@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
-from joinery.decisions.scheduling.devices.allocation import room as device_room
 from joinery.decisions.scheduling.explain.blockers import blocking_rules, is_unbegun
 from joinery.decisions.scheduling.explain.devices import failure
 from joinery.decisions.scheduling.explain.exhaustion import exhausted
@@ -143,7 +142,7 @@ def _of_nodes(work: Workspace, pod_class: PodClass) -> Iterable[Reason]:
     if small:
         short = shortages(work.axis, pod_class, np.array([n.free for n in small]))
         parts += [(one.number, one.words) for one in short]
-    without = [n for n in large if pod_class.devices and not device_room(n.stock, (), pod_class.devices, 1)]
+    without = [n for n in large if pod_class.devices and not n.serves(pod_class.devices, 1)]
     why = failure(pod_class.devices, (n.stock for n in without))
     parts.append((len(without), f"too few devices for its claims{f' ({why})' if why else ''}"))
     parts.append((len(large) - len(without), "rules about other pods, host ports or volumes against it"))

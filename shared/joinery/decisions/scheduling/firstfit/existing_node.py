@@ -21,6 +21,7 @@ from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.devices.allocation import beside_daemons, taken_after
 from joinery.decisions.scheduling.devices.allocation import room as device_room
+from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
 from joinery.decisions.scheduling.devices.stock import History, Stock, Taken
 from joinery.decisions.scheduling.firstfit.demand import Demand
@@ -88,8 +89,12 @@ class ExistingNode:
             room = min(room, left // own if own else room) if left >= 0 else 0
         room = min(room, 1) if demand.pod_class.ports else max(room, 0)
         if demand.pod_class.devices:
-            return device_room(self.stock, self._claimed, demand.pod_class.devices, min(room, MOST_PODS))
+            return self.serves(demand.pod_class.devices, min(room, MOST_PODS))
         return room
+
+    def serves(self, needs: Needs, most: int) -> int:
+        """For how many more pods with such claims there are devices; ``most`` at the most."""
+        return device_room(self.stock, self._claimed, needs, most)
 
     @property
     def pods(self) -> tuple[str, ...]:
