@@ -3,7 +3,7 @@
 ``joinery plan`` and ``joinery disrupt`` read the same objects and the same prices, and warn of the same things.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -66,24 +66,14 @@ def decision_input(
     Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
-    from joinery.decisions.scheduling.on_demand_shares import with_shares
     from joinery.decisions.scheduling.pools.overlays import overlaid
-    from joinery.gateways.ec2.offline import instance_types, judged
+    from joinery.gateways.ec2.offline import instance_types
     from joinery.objects.snapshot.extended_resources import read_as_claims
     from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
-    from joinery_cli.reading.spreads import spread_by_default
     from joinery_cli.regions import cluster_region
-    from joinery_cli.sources import (
-        checked_region,
-        live_snapshot,
-        load_catalog,
-        prices_of,
-        stack_settings,
-    )
-    from joinery_cli.warnings.annotations import unread_annotations
-    from joinery_cli.warnings.left_out import not_counted, overlays_left_out, unreadable
-    from joinery_cli.warnings.node_classes import arns_for_names, prices_without_licence, room_in_user_data
+    from joinery_cli.sources import checked_region, load_catalog, prices_of, stack_settings
+    from joinery_cli.warnings.left_out import not_counted, overlays_left_out
 
     if daemons and not files:
         raise ConfigurationError(
@@ -94,24 +84,15 @@ def decision_input(
         settings = stack_settings()
         spreads = _spreads(scheduler_config, settings)
         inputs = load(files, recursive=recursive, daemons=daemons)
-        snapshot = spread_by_default(inputs, now, spreads) if files else live_snapshot(now, spreads)
-        snapshot = replace(snapshot, node_classes=judged(snapshot.node_classes, now))
-        if files:  # in a cluster they are at the gate until the stack lets them through
-            snapshot = replace(snapshot, pods=with_shares(snapshot.pods))
+        snapshot = _snapshot(inputs if files else None, now, spreads)
     notices = heard(
         *inputs.all_notices(),
-        *unread_annotations(snapshot),
-        *arns_for_names(snapshot.node_classes),
-        *room_in_user_data(snapshot.node_classes),
-        *prices_without_licence(snapshot.node_classes),
-        *unreadable(snapshot),
+        *_about_objects(snapshot),
         *warnings(snapshot),
         *(without_daemons(snapshot) if files else ()),
     )
-    requests: tuple[ResolvedRequest, ...] = ()
-    if snapshot.capacity_buffers or snapshot.provisioning_requests:
-        snapshot, requests, about_room = _with_room(snapshot, inputs if files else None, spreads)
-        notices += heard(*about_room)
+    snapshot, requests, about_room = _with_room(snapshot, inputs if files else None, spreads)
+    notices += heard(*about_room)
     snapshot = read_as_claims(snapshot)
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
@@ -130,12 +111,40 @@ def decision_input(
     )
 
 
+def _snapshot(inputs: "Inputs | None", now: datetime, spreads: "DefaultSpreads") -> "Snapshot":
+    """The objects of the files as a decision sees them; None: of the cluster."""
+    from joinery.decisions.scheduling.on_demand_shares import with_shares
+    from joinery.gateways.ec2.offline import judged
+    from joinery_cli.reading.spreads import spread_by_default
+    from joinery_cli.sources import live_snapshot
+
+    snapshot = spread_by_default(inputs, now, spreads) if inputs else live_snapshot(now, spreads)
+    snapshot = replace(snapshot, node_classes=judged(snapshot.node_classes, now))
+    # In a cluster they are at the gate until the stack lets them through.
+    return replace(snapshot, pods=with_shares(snapshot.pods)) if inputs else snapshot
+
+
+def _about_objects(snapshot: "Snapshot") -> Iterator[UserNotice]:
+    """What is to be said of single objects, whatever is decided from them."""
+    from joinery_cli.warnings.annotations import unread_annotations
+    from joinery_cli.warnings.left_out import unreadable
+    from joinery_cli.warnings.node_classes import arns_for_names, prices_without_licence, room_in_user_data
+
+    yield from unread_annotations(snapshot)
+    yield from arns_for_names(snapshot.node_classes)
+    yield from room_in_user_data(snapshot.node_classes)
+    yield from prices_without_licence(snapshot.node_classes)
+    yield from unreadable(snapshot)
+
+
 def _with_room(
     snapshot: "Snapshot", inputs: "Inputs | None", spreads: "DefaultSpreads"
 ) -> tuple["Snapshot", tuple["ResolvedRequest", ...], Sequence[UserNotice]]:
     """The snapshot with the room that buffers keep and requests want, and these requests. What they refer to is in the
-    files; None: in the cluster.
+    files; None: in the cluster. Costs nothing where there are none.
     """
+    if not (snapshot.capacity_buffers or snapshot.provisioning_requests):
+        return snapshot, (), ()
     from joinery.decisions.headroom.requests import to_buy
     from joinery.objects.snapshot.default_spreads import SpreadFiller
     from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
