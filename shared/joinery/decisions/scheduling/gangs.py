@@ -116,6 +116,16 @@ class _Search:
         """The problem with the topology of gangs as rules of their pods."""
         return _gathered(self.problem, self.names, self.waiting.values(), self.domains)
 
+    @property
+    def _asked_of_first_fit(self) -> Problem:
+        """The same problem for first-fit alone."""
+        return replace(self.asked, options=replace(self.problem.options, first_fit_only=True))
+
+    @property
+    def _staying(self) -> frozenset[str]:
+        """The pods that a packing leaves where they are."""
+        return frozenset((*self.refused, *self.left_out))
+
     def leave_out_hopeless(self) -> None:
         """Leave out gangs that cannot be whole now, whatever is bought; require domains in which pods run."""
         for key, gang in self.waiting.items():
@@ -142,20 +152,22 @@ class _Search:
         """Leave these gangs out. A pod of which each is short has the gang's reason and its own in the packing, and so
         have the members that are like it.
         """
-        packing = best.packing
+        packing, class_of = best.packing, best.work.class_of
         reasons = {unplaced.pod: unplaced.reasons for unplaced in packing.unplaced}
         placed = frozenset(placed_pods(packing.existing, packing.launches))
+        without = self.names - placed
         for key in broken:
             gang = self.waiting[key]
-            lacking = min((name for name in gang.members if name in self.names - placed), default="")
+            lacking = min((name for name in gang.members if name in without), default="")
             self.most[key] = (gang.with_node(placed, self.names), self.domains.get(key, ""))
-            alike = next((one.names for one in best.work.classes if lacking in one.names), ())
-            own = dict.fromkeys(alike, reasons.get(lacking, ())) | reasons
+            alike = (name for name in gang.members if class_of.get(name) is class_of.get(lacking))
+            own = dict.fromkeys(alike, reasons.get(lacking, ()))
+            own |= {name: reasons[name] for name in gang.members if name in reasons}
             self._refuse(key, self._short_of(gang, lacking), own)
 
     def _short_of(self, gang: Gang, lacking: str) -> Reason:
         """Why the gang is left out: how many of it have a place, and a pod that has none beside those."""
-        found, domain = self.most[gang.key]
+        count, domain = self.most[gang.key]
         template = "{gang} places {minimum} pods together{within}, and {found} {have} a place{where}; {first} has none"
         return Reason.of(
             ReasonCode.GANG,
@@ -163,8 +175,8 @@ class _Search:
             gang=str(gang),
             minimum=gang.minimum or 0,
             within=f" in one {gang.topology}" if gang.topology else "",
-            found=found,
-            have="has" if found == 1 else "have",
+            found=count,
+            have="has" if count == 1 else "have",
             where=f" at most, in {domain}" if domain else "",
             first=lacking,
         )
@@ -195,8 +207,7 @@ class _Search:
         ]
         if len(free) < 2:
             return [free] if free else []
-        classes = Workspace(self.problem, staying=frozenset((*self.refused, *self.left_out))).classes
-        class_of = {name: number for number, one in enumerate(classes) for name in one.names}
+        class_of = Workspace(self.problem, staying=self._staying).class_of
         alike: dict[Hashable, list[Gang]] = {}
         for gang in free:
             pods = Counter(class_of[name] for name in gang.members if name in class_of)
@@ -226,11 +237,9 @@ class _Search:
         self.domains |= domains
         for key in domains:
             self.out.pop(key)
-        asked = replace(self.asked, options=replace(self.problem.options, first_fit_only=True))
-        tried, _ = pack(asked, {**self.refused, **self.left_out})
-        others = frozenset(self.left_out)
+        tried, _ = pack(self._asked_of_first_fit, {**self.refused, **self.left_out})
         self.leave_out(domains, tried)
-        return {name: unplaced for name, unplaced in self.left_out.items() if name not in others}
+        return {name: unplaced for key in domains for name, unplaced in self.out[key].items()}
 
     def _cheapest(self, gangs: Sequence[Gang], best: PackingAttempt) -> tuple[str, bool]:
         """A domain in which gangs that are alike are whole, empty for any, and whether there is one."""
@@ -251,9 +260,7 @@ class _Search:
     def _cost_of_whole(self, gang: Gang) -> float | None:
         """$/h of what first-fit buys with the gang beside those that take part; None if not all of them are whole."""
         self.tries -= 1
-        options = replace(self.problem.options, first_fit_only=True)
-        staying = frozenset((*self.refused, *self.left_out))
-        packer = first_fit(replace(self.asked, options=options), Strategy(staying=staying), self.effort)
+        packer = first_fit(self._asked_of_first_fit, Strategy(staying=self._staying), self.effort)
         packer.place_leftovers()
         placed = _placed(packer)
         there, (most, where) = gang.with_node(placed, self.names), self.most.get(gang.key, (0, ""))

@@ -254,6 +254,11 @@ class Workspace:
         return tuple(pod_class for pod_class in self.classes if not pod_class.problems)
 
     @cached_property
+    def class_of(self) -> Mapping[str, PodClass]:
+        """The class of each pending pod, by name."""
+        return {name: pod_class for pod_class in self.classes for name in pod_class.names}
+
+    @cached_property
     def held_off(self) -> Mapping[PodClass, Reason]:
         """The classes for which nothing is bought now, because nodes came that cannot take them."""
         nodes = {view.claim: view for view in self.views if view.claim and view.is_initialized and not view.is_leaving}
