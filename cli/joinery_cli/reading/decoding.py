@@ -49,27 +49,27 @@ def read(document: Document, kind: ReadKind) -> Reading:
     placeholder = unfilled(document.kind, document.raw)
     if placeholder and placeholder.is_error:
         return Reading(problems=(f"{placeholder.path}: {placeholder.problem}",))
-    found = findings(document.kind, document.raw)
-    raw, renamed = _mended(document.raw, found)
+    of_fields = findings(document.kind, document.raw)
+    raw, renamed = _mended(document.raw, of_fields)
     if issubclass(kind.model, BaseModel):
         reading = _read_model(document, kind.model, raw)
     else:
         reading = _read_struct(document, kind, raw)
     if isinstance(reading.value, PodGroup):
-        found += group_findings(reading.value, document.group, raw)
-    besides = _besides(reading.problems, found, renamed)
-    problems = [*(f"{one.path}: {one.problem}" for one in found if one.is_error), *besides]
-    surprises = [one for one in (placeholder, *found) if one and not one.is_error]
+        of_fields += group_findings(reading.value, document.group, raw)
+    besides = _besides(reading.problems, of_fields, renamed)
+    problems = [*(f"{one.path}: {one.problem}" for one in of_fields if one.is_error), *besides]
+    surprises = [one for one in (placeholder, *of_fields) if one and not one.is_error]
     return Reading(None if problems else reading.value, tuple(problems), tuple(surprises), reading.notice)
 
 
-def _besides(problems: Iterable[str], found: Sequence[FieldFinding], renamed: Mapping[str, str]) -> Iterator[str]:
+def _besides(problems: Iterable[str], of_fields: Sequence[FieldFinding], renamed: Mapping[str, str]) -> Iterator[str]:
     """The problems that are not of a field that was found already, by the names that the fields have in the file.
 
     A field is not missing where it stands in a wrong place, or under a wrong name.
     """
-    there = {one.path for one in found if one.is_error and not one.meant}
-    lost = {step for one in found for step in (_last(one.path), one.meant) if one.is_error and step}
+    there = {one.path for one in of_fields if one.is_error and not one.meant}
+    lost = {step for one in of_fields for step in (_last(one.path), one.meant) if one.is_error and step}
     for problem in problems:
         at, _, what = problem.partition(": ")
         for right, written in renamed.items():
@@ -80,12 +80,12 @@ def _besides(problems: Iterable[str], found: Sequence[FieldFinding], renamed: Ma
             yield f"{at}: {what}"
 
 
-def _mended(raw: msgspec.Raw | bytes, found: Iterable[FieldFinding]) -> tuple[bytes, Mapping[str, str]]:
+def _mended(raw: msgspec.Raw | bytes, of_fields: Iterable[FieldFinding]) -> tuple[bytes, Mapping[str, str]]:
     """The document with its misspelt fields as they were meant, and their paths in the file by the right ones.
 
     Values that do not fit are left out: a decoder stops at the first, and would say nothing of all else.
     """
-    errors = [one for one in found if one.is_error]
+    errors = [one for one in of_fields if one.is_error]
     if not errors:
         return bytes(raw), {}
     document, renamed = msgspec.json.decode(raw), {}

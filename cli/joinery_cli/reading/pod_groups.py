@@ -37,9 +37,8 @@ def group_findings(group: PodGroup, api: str, raw: bytes) -> Iterator[FieldFindi
     """``api``: the API group. ``raw``: the document."""
     spec: Any = msgspec.json.decode(raw).get("spec") or {}
     number = _OF_GANG if api == _KUBERNETES else "minMember"
-    for key in spec:
-        meant = number if key in _ITS_NAMES else meant_by(key, _SPEC[api])
-        if key not in _SPEC[api] and meant:
+    for key in (one for one in spec if one not in _SPEC[api]):
+        if meant := number if key in _ITS_NAMES else meant_by(key, _SPEC[api]):
             # A cluster may have a newer version of it.
             is_error = not group.metadata.uid
             yield FieldFinding(f"spec.{key}", f"no such field in {api}; is it {meant}?", is_error)
@@ -48,9 +47,11 @@ def group_findings(group: PodGroup, api: str, raw: bytes) -> Iterator[FieldFindi
 
 def _of_kubernetes(group: PodGroup) -> Iterator[FieldFinding]:
     gang = group.spec.scheduling_policy.gang
-    if gang is not None and gang.min_count is None:
+    if gang is None:
+        return
+    if gang.min_count is None:
         yield FieldFinding(f"spec.{_OF_GANG}", "is missing")
-    elif gang is not None and (gang.min_count or 0) < 1:
+    elif gang.min_count < 1:
         yield FieldFinding(f"spec.{_OF_GANG}", must_be("at least 1", gang.min_count))
 
 
