@@ -38,12 +38,12 @@ def pods_without_groups(snapshot: Snapshot) -> Iterator[UserNotice]:
     """A plan lets such pods wait, and most often the cluster has what a file lacks."""
     missing = [key for key, gang in snapshot.gangs.items() if gang.minimum is None and key.field in FIELDS]
     if missing:
-        groups = "1 PodGroup" if len(missing) == 1 else f"{len(missing):,} PodGroups"
-        are, their = ("is", "its") if len(missing) == 1 else ("are", "their")
+        many = f"{len(missing):,} PodGroups that pods name are"
+        groups, their = ("1 PodGroup that pods name is", "its") if len(missing) == 1 else (many, "their")
         kinds = ",".join(dict.fromkeys(f"podgroups.{FIELDS[key.field].group}" for key in missing))
         names = some_of([f"{key.namespace}/{key.name}{_elsewhere(key, snapshot)}" for key in missing])
         yield warning(
-            f"{groups} that pods name {are} not in the files ({names}): {their} pods wait. kubectl get {kinds} -A "
+            f"{groups} not in the files ({names}): {their} pods wait. kubectl get {kinds} -A "
             "-o json > podgroups.json, and -f podgroups.json"
         )
 
