@@ -80,7 +80,8 @@ class Snapshot(ClaimsSnapshot, Derives):
     different, PodGroups (``objects.snapshot.gangs``) as far as pods name some, Services where a scheduler spreads pods
     by itself (``objects.snapshot.default_spreads``), and VerticalPodAutoscalers where some pod was set by one.
 
-    ``unserved``: the fields of PodGroups that pods name and that the cluster does not serve. A file cannot say so.
+    ``unserved``: the fields of PodGroups that pods name and that the cluster does not serve. Of files
+    only the record of a decision says so.
     ``known``: what was worked out of the snapshot before (``joinery.objects.snapshot.known``).
     """
 
