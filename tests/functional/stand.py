@@ -146,6 +146,14 @@ class Stand:
         self.bind()
         self.live()
 
+    def free_nodes(self, count: int, **given: Any) -> list[str]:
+        """So many nodes that are fit and run nothing, one for each of such pods: their names."""
+        self.pods(count, **given)
+        self.settle()
+        for pod in list(self.world.cluster.pods.values()):
+            self.world.cluster.remove(pod)
+        return sorted(self.world.cluster.nodes)
+
     def grow_old(self, seconds: float) -> None:
         """From pending pods to nodes that have run them for so long."""
         self.settle()

@@ -16,17 +16,8 @@ WORKER: dict[str, Any] = {"cpu": "3"}
 TRAIN: dict[str, Any] = {**WORKER, "scheduling_group": {"podGroupName": "train"}}
 
 
-def _free_nodes(stand: Stand, count: int) -> list[str]:
-    """So many nodes that are fit and run nothing."""
-    stand.pods(count, **WORKER)
-    stand.settle()
-    for pod in list(stand.world.cluster.pods.values()):
-        stand.world.cluster.remove(pod)
-    return sorted(stand.world.cluster.nodes)
-
-
 def _bought_for(stand: Stand) -> set[str]:
-    """The pods that have been told of a node."""
+    """The pods that have an Event about a node for them."""
     return set(stand.messages("Nominated"))
 
 
@@ -42,7 +33,7 @@ def test_a_member_that_its_scheduler_calls_schedulable_is_bought_for(stand: Stan
     """Volcano marks one of two as Schedulable, for it has found a node for it alone, and the other as Unschedulable:
     https://github.com/volcano-sh/volcano/issues/2558, https://github.com/volcano-sh/volcano/issues/3976
     """
-    _free_nodes(stand, 1)
+    stand.free_nodes(1, **WORKER)
     schedulable = Condition(type="PodScheduled", status="False", reason="Schedulable")
     pod = builders.pod("train-1", unschedulable=False, **TRAIN)
     pod = replace(pod, status=replace(pod.status, conditions=[schedulable]))
@@ -53,7 +44,7 @@ def test_a_member_that_its_scheduler_calls_schedulable_is_bought_for(stand: Stan
 
 def test_a_member_that_is_to_preempt_others_is_bought_no_node(stand: Stand) -> None:
     """It is nominated for a node that it will have: https://github.com/volcano-sh/volcano/issues/3499"""
-    (node,) = _free_nodes(stand, 1)
+    (node,) = stand.free_nodes(1, **WORKER)
     pod = builders.pod("train-1", **TRAIN)
     nominated = replace(pod, status=replace(pod.status, nominated_node_name=node))
     stand.world.cluster.add(builders.pod_group(minimum=2), nominated, builders.pod("train-2", **TRAIN))
@@ -65,7 +56,7 @@ def test_members_without_a_place_for_the_last_starve_nobody(stand: Stand) -> Non
     """Nine of ten had room, which they kept from others for good:
     https://github.com/kubernetes-sigs/scheduler-plugins/issues/713
     """
-    nodes = _free_nodes(stand, 2)
+    nodes = stand.free_nodes(2, **WORKER)
     large = builders.pod("train-9", cpu="64", scheduling_group={"podGroupName": "train"})
     stand.world.cluster.add(
         builders.pod_group(minimum=3), large, *(builders.pod(f"train-{n}", **TRAIN) for n in (1, 2))
@@ -124,7 +115,7 @@ def test_a_replacement_is_bought_for_while_its_predecessor_ends(stand: Stand) ->
     """The dying pod has a node for as long as its grace period lasts, and the group a member more:
     https://github.com/kubernetes-sigs/kueue/issues/15424
     """
-    one, other = _free_nodes(stand, 2)
+    one, other = stand.free_nodes(2, **WORKER)
     dying = bound_to(_kueue("train-2", deleted=stand.world.clock.now()), other)
     stand.world.cluster.add(bound_to(_kueue("train-1"), one), dying, _kueue("train-3"))
     stand.provision()
@@ -135,7 +126,7 @@ def test_room_that_its_pods_have_taken_is_not_counted_twice(stand: Stand) -> Non
     """The first request's pods run; a second one fits beside them, and was said not to:
     https://github.com/kubernetes/autoscaler/issues/9805
     """
-    nodes = _free_nodes(stand, 2)
+    nodes = stand.free_nodes(2, **WORKER)
     stand.world.cluster.add(builders.pod_template("worker", **WORKER), builders.provisioning_request("first", count=1))
     stand.provision()
     stand.world.cluster.add(bound_to(builders.pod("worker", annotations={CONSUMES[0]: "first"}, **WORKER), nodes[0]))
@@ -150,7 +141,7 @@ def test_room_that_its_pods_have_taken_is_not_counted_twice(stand: Stand) -> Non
 
 def test_room_that_a_check_has_found_is_not_scaled_down(stand: Stand) -> None:
     """Nothing runs there yet: https://github.com/kubernetes/autoscaler/issues/6517"""
-    _free_nodes(stand, 1)
+    stand.free_nodes(1, **WORKER)
     stand.world.cluster.add(
         builders.pod_template("worker", **WORKER), builders.provisioning_request(count=1, check=True)
     )
@@ -184,7 +175,7 @@ def test_the_minimum_of_a_group_that_grows_is_followed(stand: Stand) -> None:
     """It may change from Kubernetes 1.37 on, and the new member is bought for with those that run:
     https://github.com/kubernetes/enhancements/pull/6076
     """
-    nodes = _free_nodes(stand, 2)
+    nodes = stand.free_nodes(2, **WORKER)
     running = [bound_to(builders.pod(f"train-{number}", **TRAIN), node) for number, node in enumerate(nodes)]
     stand.world.cluster.add(builders.pod_group(minimum=3), *running)
     stand.provision()

@@ -132,10 +132,7 @@ def test_room_is_kept_for_ten_minutes(asked: Stand) -> None:
 def test_a_check_says_whether_there_is_room_and_buys_nothing(stand: Stand, count: int, reason: str) -> None:
     """One node is there, and empty."""
     stand.world.cluster.add(builders.pod_template("worker", **WORKER))
-    stand.pods(1, **WORKER)
-    stand.settle()
-    for pod in list(stand.world.cluster.pods.values()):
-        stand.world.cluster.remove(pod)
+    stand.free_nodes(1, **WORKER)
     stand.world.cluster.add(builders.provisioning_request(count=count, check=True))
     stand.provision()
     assert len(stand.alive) == 1
@@ -168,10 +165,7 @@ def test_a_parameter_that_counts_for_nothing_is_said_where_the_request_is_accept
 def test_room_that_nobody_had_to_ask_for_is_found(stand: Stand) -> None:
     """As the cluster autoscaler calls it."""
     stand.world.cluster.add(builders.pod_template("worker", **WORKER))
-    stand.pods(1, **WORKER)
-    stand.settle()
-    for pod in list(stand.world.cluster.pods.values()):
-        stand.world.cluster.remove(pod)
+    stand.free_nodes(1, **WORKER)
     stand.world.cluster.add(builders.provisioning_request(count=1))
     stand.provision()
     assert conditions(stand)["Provisioned"] == ("True", "CapacityIsFound")

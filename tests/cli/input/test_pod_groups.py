@@ -55,7 +55,7 @@ def test_a_number_that_its_api_refuses_or_does_not_look_at_is_an_error(
     assert f"group.json:1: PodGroup ml/train: spec.{problem}\n" in said
 
 
-def test_a_group_without_any_number_is_told_to_be_no_gang(run: Run, write: Write) -> None:
+def test_a_group_without_any_number_is_no_gang_and_a_warning_says_so(run: Run, write: Write) -> None:
     """The plugins' definitions have it optional."""
     for api in (COSCHEDULING, VOLCANO):
         status, said = _said(run, write, api, {})

@@ -136,7 +136,7 @@ def test_a_pod_group_of_an_api_that_is_not_served_is_a_word() -> None:
     assert not _planned(replace(asked, snapshot=unserved)).unplaced
 
 
-def test_a_pod_group_that_cannot_be_read_is_told_so() -> None:
+def test_a_pod_group_that_cannot_be_read_is_called_so() -> None:
     """A pod that names it waits for a number that is none."""
     asked = problem(POOL, *_members(1))
     bad = Invalid("PodGroup", "default/train", "Expected `int`, got `str` - at `$.spec.minMember`")
@@ -323,7 +323,7 @@ def test_a_gang_that_no_domain_has_room_for_says_what_lacks_in_the_largest() -> 
     assert not any("topology constraint" in one for one in said), said
 
 
-def test_a_gang_that_shares_nodes_with_another_is_not_told_what_both_cost() -> None:
+def test_the_reason_of_a_gang_that_shares_nodes_is_not_what_the_nodes_of_both_cost() -> None:
     """It may fit under the cap by itself, when the other has its nodes."""
     pool = builders.node_pool(requirements=["node.kubernetes.io/instance-type=m7a.xlarge"])
     groups = [builders.pod_group("train", minimum=3), builders.pod_group("tune", minimum=3)]
@@ -334,7 +334,7 @@ def test_a_gang_that_shares_nodes_with_another_is_not_told_what_both_cost() -> N
     }
 
 
-def test_a_gang_without_a_domain_is_told_in_the_words_of_its_pod_group() -> None:
+def test_a_gang_without_a_domain_is_explained_in_the_words_of_its_pod_group() -> None:
     """Nobody wrote a pod affinity. All members have the reason, not only the first that lacks a place."""
     group = builders.pod_group(minimum=2, topology="example.com/rack")
     packing = _planned(problem(POOL, group, *_members(2)))
